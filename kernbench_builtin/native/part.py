@@ -1,5 +1,6 @@
 """`--record`, which keeps what a run asked for, and `--engine both`, which has both engines time it."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from kernbench_builtin.native.recorded import Recorded
     from kernbench_builtin.native.recorder import StreamRecorder
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.runs.options import RunCall
@@ -42,14 +44,19 @@ class NativePart(RunPart):
     """Records what a run asks for; keeps it in the run's folder, or has the native engine time it, too."""
 
     NAME, OPTIONS, SAVES, EXAMPLE = "native", NativeOptions, (FILE,), {"record": True, "out": "{folder}/run"}
-    KEPT, REPEATABLE, ORDER = False, False, 40  # behind those that look on at programs, too
+    REPEATABLE, ORDER = False, 40  # behind those that look on at programs, too
 
     @classmethod
     def wanted(cls, options: Any, call: "RunCall") -> bool:
-        """Whether anything is asked for; UsageError where there is no folder for a recording."""
-        if options.record and call.out is None:
-            raise UsageError("--record must have a folder to keep the recording in; add --out DIR.")
+        """Whether anything is asked for."""
         return bool(options.record or options.engine == BOTH)
+
+    @classmethod
+    def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:
+        """Require a folder for a recording, which nobody could ask anything of otherwise."""
+        if given.get("record") and not given.get("out"):
+            raise UsageError("--record must have a folder to keep the recording in; add --out DIR.")
+        return nullcontext()
 
     def observer(self) -> "StreamRecorder":
         """Return a recorder, of which there is one."""
@@ -58,15 +65,17 @@ class NativePart(RunPart):
         self._recorder = StreamRecorder()
         return self._recorder
 
-    def answer(self, session: "GraphEngine") -> None:
+    def answer(self, session: "GraphEngine") -> "Recorded | None":
         """Record a run that is over, and compare; what there is to say of that is a warning of the result.
 
         UsageError for what the native engine cannot time, SanityError for other times.
         """
         from kernbench_builtin.native.compared import compare, differences
+        from kernbench_builtin.native.recorded import Recorded
+        from kernbench_builtin.native.recorder import is_whole
 
-        if not session.shared.programs or any(request.response is None for request in session.shared.requests):
-            return
+        if not is_whole(session):
+            return None
         recording = self._recording = self._recorder.recording(session)
         if self.options.engine == BOTH:
             timed = compare(session, recording)
@@ -78,6 +87,7 @@ class NativePart(RunPart):
         else:
             for cause in recording.causes:
                 session.shared.notes[f"The recording does not hold for other times, because of {cause}."] = None
+        return Recorded(recording, session.machine, self.plugins) if self.options.record else None
 
     def save(self, folder: "Path", answers: "Mapping[str, Any]") -> None:
         """Write the recording into the run's folder."""

@@ -39,6 +39,11 @@ class Interned(dict[Any, int]):
         return self.setdefault(thing, len(self))
 
 
+def is_whole(session: GraphEngine) -> bool:
+    """Whether programs ran, and every request of the host was answered: there is something to record."""
+    return bool(session.shared.programs) and all(request.response is not None for request in session.shared.requests)
+
+
 class StreamRecorder:
     """Look on at one run (a `RunObserver` of the engine); `recording` gives what its programs asked for.
 

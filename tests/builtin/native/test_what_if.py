@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernbench_builtin.native.what_if import what_if
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.runs.bench_run import run
 from tests.builtin.native.native_rig import SMALL, machine, plugins, recorded, run_on
+from tests.commands import Run
 
 pytestmark = pytest.mark.skipif(library_file() is None, reason="the native engine was not compiled")
 NAMED = {resource.name: resource for resource in RESOURCES}
@@ -62,14 +64,25 @@ def test_a_run_is_recorded_compared_and_asked_what_if(tmp_path: Path) -> None:
     assert plain["now"]["total_ns"] == result.total_ns
 
 
-def test_recording_changes_nothing_of_a_run_and_needs_a_folder(tmp_path: Path) -> None:
+def test_recording_changes_nothing_of_a_run_and_can_be_asked_at_once(tmp_path: Path) -> None:
+    """In a notebook without a folder, which the command line needs; a pickled result has no machine to ask."""
     plain, kept = (
-        run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), **given)
-        for given in ({}, {"record": True, "out": tmp_path / "run"})
+        run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), record=record) for record in (False, True)
     )
-    assert plain.op_log_sha256 == kept.op_log_sha256
-    with pytest.raises(UsageError, match="--record must have a folder"):
-        run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), record=True)
+    assert plain.op_log_sha256 == kept.op_log_sha256 and plain.native is None
+    assert kept.native.what_if().now.total_ns == kept.total_ns
+    ops = kept.native.recording.ops
+    assert kept.to_json()["native"] == {"ops": ops, "causes": []} and repr(kept.native).endswith(f" {ops:,} ops>")
+    sent = pickle.loads(pickle.dumps(kept)).native
+    assert sent.recording.ops == ops
+    with pytest.raises(UsageError, match="its machine was not pickled"):
+        sent.what_if()
+
+
+def test_the_command_line_needs_a_folder_for_a_recording(inside: Run) -> None:
+    done = inside("run", "softmax", "--record")
+    assert done.returncode == 2
+    assert "--record must have a folder to keep the recording in; add --out DIR." in done.stderr
 
 
 def test_times_that_differ_are_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
