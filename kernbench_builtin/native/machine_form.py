@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 _ON_TAIL, _ON_HEAD, _AS_MEMORY, _AS_DMA = range(4)
 
 
+def unsupported(hardware: Hardware) -> list[str]:
+    """Say which models there are that the engine has not."""
+    found = {c.node.impl: c.id for c in hardware.components.values() if type(c) not in _MODELS}
+    return [f"{impl}, as {place} is one" for impl, place in found.items()]
+
+
 @attrs.define(eq=False)
 class MachineForm:
     """Number the nodes, wires and ways of `hardware`; `numbers` is the machine as the engine reads it.
@@ -44,20 +50,18 @@ class MachineForm:
     hardware: Hardware
     nodes: dict[str, int] = attrs.field(init=False)
     _wires: dict[Wire, int] = attrs.field(init=False)
+    asked: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    """The ways between two nodes that were asked for, and their numbers."""
     _paths: dict[tuple[str, ...], int] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.nodes = {name: number for number, name in enumerate(self.hardware.components)}
         self._wires = {wire: wire.number - 1 for wire in self.hardware.wires}
         for source, to in self.hardware.graph.edges:
-            inside = pe_prefix(source) is not None and pe_prefix(source) == pe_prefix(to)
+            prefix = pe_prefix(source)
+            inside = prefix is not None and prefix == pe_prefix(to)
             if inside and (to, source) in self.hardware.graph.edges:
                 self.path((source, to))
-
-    def unsupported(self) -> list[str]:
-        """Say which models there are that the engine has not."""
-        found = {c.node.impl: c.id for c in self.hardware.components.values() if type(c) not in _MODELS}
-        return [f"{impl}, as {place} is one" for impl, place in found.items()]
 
     def path(self, nodes: tuple[str, ...]) -> int:
         """Return the number of a way, and give its way back one."""
@@ -69,11 +73,34 @@ class MachineForm:
 
     def memory_path(self, source: str, memory: str) -> int:
         """Return the number of the way of memory traffic."""
-        return self.path(self.hardware.memory_path(source, memory))
+        return self.way(("memory", source, memory))
 
     def command_path(self, source: str, destination: str) -> int:
         """Return the number of the way of orders."""
-        return self.path(self.hardware.command_path(source, destination))
+        return self.way(("command", source, destination))
+
+    def way(self, ends: tuple[str, str, str]) -> int:
+        """Return the number of a way: what goes it, and from where to where.
+
+        "memory" and "command" go between nodes, "wire" over the one between two, "self" nowhere; a "slot" of a queue
+        and a "credit" go between the PEs of two prefixes.
+        """
+        number = self.asked.get(ends)
+        if number is None:
+            number = self.asked[ends] = self.path(self._nodes_of(*ends))
+        return number
+
+    def _nodes_of(self, what: str, source: str, to: str) -> tuple[str, ...]:
+        if what == "memory":
+            return self.hardware.memory_path(source, to)
+        if what == "command":
+            return self.hardware.command_path(source, to)
+        if what in ("slot", "credit"):
+            between = self.hardware.memory_path(pe_unit(source, "pe_dma"), pe_unit(to, "pe_tcm"))[:-1]
+            if what == "slot":
+                return between
+            return pe_unit(source, "pe_ipcq"), *between, pe_unit(to, "pe_ipcq")
+        return (source, to) if what == "wire" else (source,)
 
     def numbers(self) -> list[float]:
         """Return the machine as the engine reads it."""

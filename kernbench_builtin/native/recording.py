@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from kernbench_core.errors import UsageError
+from kernbench_core.topology.naming import pe_prefix
 
 if TYPE_CHECKING:
     from kernbench_core.topology.design import Machine
@@ -30,10 +31,10 @@ Fields: TypeAlias = "tuple[Any, ...]"
 class Recording:
     """Hold what a run asked for.
 
-    `causes` say why it does not hold for other timings; () where it does. `structure` is the digest of all of the
-    machine but its times, `params_read` what its program read of it. Physical ranges are rows of (base, row bytes,
-    rows, pitch), and the block of memory that they lie in: its start, end and number; `lists` name ranges that are
-    moved together. `commands` are rows of (PE, number, bytes, unit, the command that it needs or -1, then what its
+    `causes` say why it does not hold for other timings; () where it does. `structure` is the digest of what it depends
+    on in the machine, `params_read` what its program read of it. Physical ranges are rows of (base, row bytes, rows,
+    pitch), and the block of memory that they lie in: its start, end and number; `lists` name ranges that are moved
+    together. `commands` are rows of (PE, number, bytes, unit, the command that it needs or -1, then what its
     unit is to do); `plans` are the tiles of composites, `works` what products and math ops are. `streams` hold, by
     launch and PE, what programs asked for in order. `requests` are the host's, `program` says when it submitted each
     (from 0 on) and waited for it (-1 for the first …).
@@ -100,12 +101,15 @@ def _column(rows: Sequence[Fields], width: int) -> Any:
     return np.array([(*row, *(0,) * (width - len(row))) for row in rows], np.int64).reshape(-1, width)
 
 
+#: Kinds of nodes outside of PEs that streams depend on. They do not on the way between these: the fabric may differ.
+_ENDS: Final = ("host", "io_cpu", "m_cpu", "hbm_ctrl", "sram")
+
+
 def structure_of(machine: Machine) -> str:
-    """Return the digest of what streams depend on in a machine: its nodes, wires, sizes, addresses and queues."""
+    """Return the digest of what streams depend on in a machine: its PEs, memories, sizes, addresses and queues."""
     design = machine.design
     told = [
-        [(node.id, node.kind, node.impl) for node in machine.nodes.values()],
-        [(edge.src, edge.dst) for edge in machine.edges.values()],
+        [(n.id, n.kind, n.impl) for n in machine.nodes.values() if n.kind in _ENDS or pe_prefix(n.id) is not None],
         attrs.asdict(attrs.evolve(design, network=None)),
         None if design.network is None else repr(design.network),
         [

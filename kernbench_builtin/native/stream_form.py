@@ -7,7 +7,8 @@ channels and pages that a chunk uses, how long a product or a math op takes.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -24,8 +25,22 @@ if TYPE_CHECKING:
     from kernbench_builtin.native.machine_form import MachineForm
     from kernbench_core.values.chunking import Chunk
 
+_Made = TypeVar("_Made")
 _STAGES = ("DMA_READ", "FETCH", "GEMM", "MATH", "STORE", "DMA_WRITE")
 _DMA, _GEMM, _MATH, _SCHEDULER, _QUEUES = range(5)
+
+
+class Asked(float):
+    """A number that depends on the speed of the machine: of `unit`'s PE, or None, and which of `what` it is."""
+
+    __slots__ = ("what",)
+    what: tuple[Any, ...]
+
+    def __new__(cls, value: float, *what: Any) -> Asked:
+        """Make one; it is asked for again by `what`."""
+        made = super().__new__(cls, value)
+        made.what = what
+        return made
 
 
 class NotTimed(Exception):
@@ -78,11 +93,14 @@ class StreamForm:
     _pages: dict[tuple[int, int, int], int] = attrs.field(factory=dict)
     _transfers: dict[tuple[Any, ...], int] = attrs.field(factory=dict)
     _chunks: list[list[float]] = attrs.field(factory=list)
-    _times: dict[tuple[float, ...], int] = attrs.field(factory=dict)
+    _times: dict[tuple[int, int], tuple[float, ...]] = attrs.field(factory=dict)
+    _numbers: dict[tuple[int, int], int] = attrs.field(factory=dict)
     _regions: list[tuple[Region, ...]] = attrs.field(factory=list)
     _cut: dict[int, tuple[Chunk, ...]] = attrs.field(factory=dict)
     _blocks: _Blocks = attrs.field(factory=_Blocks)
-    _took: dict[tuple[str, int], float] = attrs.field(factory=dict)
+    _took: dict[tuple[int, int], float] = attrs.field(factory=dict)
+    _known: dict[Any, Any] = attrs.field(factory=dict)
+    _likes: dict[tuple[int, str], tuple[type, str]] = attrs.field(factory=dict)
     _ranks: dict[int, int] = attrs.field(factory=dict)
 
     def numbers(self) -> list[float]:
@@ -104,9 +122,9 @@ class StreamForm:
         out.append(len(self._chunks))
         for chunk in self._chunks:
             out += chunk
-        out.append(len(self._times))
-        for times in self._times:
-            out += times
+        out.append(len(self._numbers))
+        for pe, number in self._numbers:
+            out += [Asked(each, "product", pe, number, at) for at, each in enumerate(self._product_times(pe, number))]
         return [*out, len(self.recording.queues), *queues, len(self.recording.commands), *commands, *host]
 
     # Transfers ------------------------------------------------------------------------------------------
@@ -167,7 +185,7 @@ class StreamForm:
     def _command(self, command: Sequence[int], held: Sequence[int]) -> list[float]:
         pe, number, nbytes, unit, needs, *fields = command
         prefix = self.form.hardware.layout.pes[pe].prefix
-        path = self.form.path((pe_unit(prefix, "pe_cpu"), pe_unit(prefix, UNITS[unit])))
+        path = self.form.way(("wire", pe_unit(prefix, "pe_cpu"), pe_unit(prefix, UNITS[unit])))
         return [pe, number, nbytes, path, unit, needs, len(held), *held, *self._fields(pe, unit, fields)]
 
     def _fields(self, pe: int, unit: int, fields: Sequence[int]) -> list[float]:
@@ -182,22 +200,61 @@ class StreamForm:
         return list(map(float, [*fields, 0][:4]))
 
     def _product(self, pe: int, number: int) -> int:
-        unit: Any = self._unit(pe, "pe_gemm")
-        work = _Work(dict(self.recording.works[number]))
-        port = unit.params.get("operand_bandwidth", math.inf)
-        times = unit._made(unit.passage(work), work.beside_bytes / port)
-        values = (
-            times.load, times.last_fold, times.streams, times.own, times.unfilled, times.into, times.through,
-            times.emptied, times.alone,
-        )  # fmt: skip
-        return self._times.setdefault((float(times.one_fold), *values), len(self._times))
+        return self._numbers.setdefault((pe, number), len(self._numbers))
 
-    def _math(self, pe: int, number: int) -> float:
-        unit = self._unit(pe, "pe_math")
-        found = self._took.get((unit.id, number))
+    def _product_times(self, pe: int, number: int) -> tuple[float, ...]:
+        """Return how long a product takes on a PE, in the order of engine/compute.hpp; units alike are asked once."""
+
+        def made(unit: Any) -> tuple[float, ...]:
+            work = _Work(dict(self.recording.works[number]))
+            port = unit.params.get("operand_bandwidth", math.inf)
+            times = unit._made(unit.passage(work), work.beside_bytes / port)
+            return (
+                float(times.one_fold), times.load, times.last_fold, times.streams, times.own, times.unfilled,
+                times.into, times.through, times.emptied, times.alone,
+            )  # fmt: skip
+
+        return self._of_like(self._times, pe, number, "pe_gemm", made)
+
+    def _math(self, pe: int, number: int) -> Asked:
+        return Asked(self._math_time(pe, number), "math", pe, number)
+
+    def _math_time(self, pe: int, number: int) -> float:
+        def made(unit: Any) -> float:
+            took: float = unit.min_service_ns(_MathWork.of(self.recording.works[number]))
+            return took
+
+        return self._of_like(self._took, pe, number, "pe_math", made)
+
+    def _of_like(
+        self, known: dict[tuple[int, int], _Made], pe: int, number: int, kind: str, make: Callable[[Any], _Made]
+    ) -> _Made:
+        """Return what a unit makes of a work; units of one model with the same parameters make the same."""
+        found = known.get((pe, number))
         if found is None:
-            found = self._took[unit.id, number] = unit.min_service_ns(_MathWork.of(self.recording.works[number]))
+            like = self._likes.get((pe, kind))
+            if like is None:
+                unit = self._unit(pe, kind)
+                like = self._likes[pe, kind] = type(unit), repr(unit.params)
+            made = self._known.get((like, number))
+            if made is None:
+                made = self._known[like, number] = make(self._unit(pe, kind))
+            found = known[pe, number] = made
         return found
+
+    def again(self, what: tuple[Any, ...]) -> float:
+        """Return a number that was asked for on another machine, as it is on this one."""
+        kind, *rest = what
+        if kind == "product":
+            pe, number, at = rest
+            found: float = self._product_times(pe, number)[at]
+            return found
+        if kind == "math":
+            return self._math_time(*rest)
+        node, order, targets = rest
+        fan_out: Any = self.form.hardware.components[node]
+        reach: float = fan_out._reach(order, targets)
+        return reach
 
     def _unit(self, pe: int, kind: str) -> Any:
         return self.form.hardware.components[pe_unit(self.form.hardware.layout.pes[pe].prefix, kind)]
@@ -222,14 +279,11 @@ class StreamForm:
         source, destination, slots, slot_bytes = queue
         totals = [c[7] for c in self.recording.commands if c[3] == _QUEUES and c[5] and c[6] == number]
         pieces = sorted({size for total in totals for size in _pieces(total, slot_bytes)})
-        pes, hardware = self.form.hardware.layout.pes, self.form.hardware
-        ends = [pes[pe].prefix for pe in (source, destination)]
-        dmas, tcms, units = ([pe_unit(end, kind) for end in ends] for kind in ("pe_dma", "pe_tcm", "pe_ipcq"))
-        route = hardware.memory_path(dmas[0], tcms[1])[:-1]
-        back = units[1], *hardware.memory_path(dmas[1], tcms[0])[:-1], units[0]
+        pes = self.form.hardware.layout.pes
+        here, there = (pes[pe].prefix for pe in (source, destination))
         transfers = [field for size in pieces for field in (size, self._slot(size))]
-        keepers = self.form.nodes[pes[destination].pe_cpu], self.form.nodes[units[1]]
-        ways = self.form.path(route), self.form.path(back)
+        keepers = self.form.nodes[pes[destination].pe_cpu], self.form.nodes[pe_unit(there, "pe_ipcq")]
+        ways = self.form.way(("slot", here, there)), self.form.way(("credit", there, here))
         return [slots, slot_bytes, *keepers, *ways, len(pieces), *transfers]
 
     # The host -------------------------------------------------------------------------------------------
@@ -242,7 +296,7 @@ class StreamForm:
             out += [launch, self.form.nodes[cpu], len(fields), *fields]
         out.append(len(self.recording.requests))
         for request in self.recording.requests:
-            out.append(self.form.path(("host",)))
+            out.append(self.form.way(("self", "host", "")))
             out += self._order(request) if "launch" in request else self._copy(request)
         return [*out, len(self.recording.program), *self.recording.program]
 
@@ -274,7 +328,8 @@ class StreamForm:
             return [0.0, 0]
         groups = here.groups(targets, order)
         stamps = isinstance(order, Launch) and (node != "host" or len(groups) > 1)
-        out: list[float] = [here._reach(order, targets) if stamps else 0.0, len(groups)]  # type: ignore[arg-type]
+        reach = Asked(here._reach(order, targets), "reach", node, order, targets) if stamps else 0.0  # type: ignore[arg-type]
+        out: list[float] = [reach, len(groups)]
         for destination, below in groups.items():
             out += [self.form.command_path(node, destination), *self._tree(destination, below, order)]
         return out

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 import numpy as np
 
-from kernbench_builtin.native.machine_form import MachineForm
+from kernbench_builtin.native.machine_form import MachineForm, unsupported
+from kernbench_builtin.native.prepared import PreparedStream, stream_on
 from kernbench_builtin.native.recording import structure_of
 from kernbench_builtin.native.sources import MODULE, engine_checksum
-from kernbench_builtin.native.stream_form import NotTimed, StreamForm
+from kernbench_builtin.native.stream_form import NotTimed
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,6 +52,23 @@ class NativeTimes:
     requests: Numbers
     launches: Numbers
     wires: Numbers
+
+    def phases(self, recording: Recording) -> dict[str, float]:
+        """Return how long each phase of a run was, in ns, as `phases` of a result has it."""
+        from kernbench_core.host.timing import phases_of
+
+        spans: dict[str, list[tuple[float, float]]] = {"kernel": [], "launch": [], "device_to_host": []}
+        launches = iter(self.launches.swapaxes(0, 1))
+        for request, (born, end) in zip(recording.requests, self.requests.tolist(), strict=True):
+            if request.get("launch"):
+                spans["launch"].append((born, end))
+                launch = next(launches)
+                ran = launch[launch[:, 0] >= 0]
+                if len(ran):
+                    spans["kernel"].append((float(ran[:, 0].min()), float(ran[:, 1].max())))
+            elif request.get("op") == "read":
+                spans["device_to_host"].append((born, end))
+        return phases_of(self.total_ns, spans)
 
     def kernel_ns(self) -> float:
         """Return how long kernels ran: from the first start to the last end of each launch, together."""
@@ -102,9 +120,9 @@ def refusals(recording: Recording, machine: Machine, hardware: Hardware) -> list
     """Say why a recording cannot be timed on a machine; nothing where it can."""
     if recording.causes:
         return list(recording.causes)
-    found = [f"the model {each}" for each in MachineForm(hardware).unsupported()]
+    found = [f"the model {each}" for each in unsupported(hardware)]
     if structure_of(machine) != recording.structure:
-        found.append("another structure of the machine: nodes, wires, sizes, addresses or queues")
+        found.append("another structure of the machine: PEs, memories, sizes, addresses or queues")
     for node, name, value in recording.params_read:
         there = machine.nodes[node].params.get(name) if node in machine.nodes else None
         if there != value:
@@ -114,10 +132,37 @@ def refusals(recording: Recording, machine: Machine, hardware: Hardware) -> list
 
 def time_recording(recording: Recording, hardware: Hardware) -> NativeTimes:
     """Time a recording on newly built hardware, which is not used up; UsageError for what the engine cannot do."""
+    return timed_on(recording, hardware, [])
+
+
+@attrs.define(eq=False)
+class Retimer:
+    """Time one recording on many machines; what depends on no times is worked out once for machines that are alike."""
+
+    recording: Recording
+    plugins: Plugins
+    _prepared: list[PreparedStream] = attrs.field(factory=list)
+
+    def require(self, machine: Machine) -> Hardware:
+        """Return the hardware of a machine; UsageError, with every cause, where the recording does not hold there."""
+        hardware = hardware_of(machine, self.plugins)
+        found = refusals(self.recording, machine, hardware)
+        if found:
+            told = "\n".join(f"  {cause}" for cause in found)
+            raise UsageError(f"a recording must hold for other times, and this one does not, because of:\n{told}")
+        return hardware
+
+    def times(self, machine: Machine) -> NativeTimes:
+        """Time it on a machine for which it holds; UsageError for what the engine cannot do."""
+        return timed_on(self.recording, hardware_of(machine, self.plugins), self._prepared)
+
+
+def timed_on(recording: Recording, hardware: Hardware, prepared: list[PreparedStream]) -> NativeTimes:
+    """Time a recording as `time_recording` does; streams that were `prepared` are used again, and others added."""
     library = _library()
     form = MachineForm(hardware)
     try:
-        stream = np.array(StreamForm(recording, form).numbers(), np.float64)
+        stream = stream_on(recording, form, prepared)
     except NotTimed as error:
         raise UsageError(f"the native engine must have a model of {error}, and has none.") from None
     machine = np.array(form.numbers(), np.float64)

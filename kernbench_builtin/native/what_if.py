@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kernbench_builtin.native.resources import FREE, RESOURCES, Improvable
-from kernbench_builtin.native.timing import hardware_of, refusals, time_recording
+from kernbench_builtin.native.timing import Retimer
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,14 +58,12 @@ def what_if(
     The program is the same each time: what it chose by the parameters of its machine stays as it was.
     UsageError for a recording that does not hold, or for a machine that the engine has no models of.
     """
-    found = refusals(recording, machine, hardware_of(machine, plugins))
-    if found:
-        told = "\n".join(f"  {cause}" for cause in found)
-        raise UsageError(f"a recording must hold for other times, and this one does not, because of:\n{told}")
+    retimer = Retimer(recording, plugins)
+    retimer.require(machine)
 
     def outcome(changed: Machine) -> Retimed:
         try:
-            timed = time_recording(recording, hardware_of(changed, plugins))
+            timed = retimer.times(changed)
         except UsageError as error:
             return Retimed(refused=str(error))
         return Retimed(timed.total_ns, timed.kernel_ns())

@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -114,7 +114,11 @@ def timing_result(hardware: Hardware, requests: Sequence[HostRequest], ops: int,
 
 def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
     """Split the time from 0 to `total` ns into `PHASES`, by what the host had asked for at each instant."""
-    spans = _phase_intervals(total, requests)
+    return phases_of(total, _phase_intervals(total, requests))
+
+
+def phases_of(total: float, spans: Mapping[str, Iterable[Interval]]) -> dict[str, float]:
+    """Split the time from 0 to `total` ns into `PHASES`, by when each but the last was under way, in ns."""
     split: dict[str, float] = {}
     seen: list[Interval] = []
     covered = 0.0

@@ -6,6 +6,7 @@ spells what else it has.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from attrs import frozen
@@ -75,6 +76,7 @@ def parse(node_id: str) -> Place:
     return Place(name, **found)
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def pe_prefix(node_id: str) -> str | None:
     """Return the prefix of the PE that holds this node, or None when the node is in no PE."""
     prefix, _, _ = node_id.rpartition(".")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernbench_builtin.native.recording import ISSUE, ISSUE_BLOCKING, Recording
-from kernbench_builtin.native.timing import hardware_of, library_file, time_recording
+from kernbench_builtin.native.timing import Retimer, hardware_of, library_file, time_recording
 from kernbench_core.errors import UsageError
 from tests.builtin.native.native_rig import SMALL, changed, machine, plugins, recorded, run_on, unlike
 from tests.reference.generator import Maker
@@ -32,6 +32,19 @@ def test_a_recording_is_timed_on_other_machines_as_a_run_is_there(bench: str) ->
         assert len(other.op_log) == len(first.op_log)
         assert other.env.now != first.env.now
         assert unlike(recording, other) == []
+
+
+def test_what_is_prepared_once_is_what_is_worked_out_each_time() -> None:
+    """On machines of other times, and of another fabric between the same units, in an order that mixes them."""
+    _, recording = recorded("gemm-composite")
+    fabrics = [machine("tiny", f"cube.noc.bandwidth={rate} GB/s") for rate in (96, 128, 256)]
+    machines = [changed(fabrics[seed % 3], seed // 2) for seed in range(12)]
+    retimer = Retimer(recording, plugins())
+    for other in machines:
+        again, once = retimer.times(other), time_recording(recording, hardware_of(other, plugins()))
+        assert again.total_ns == once.total_ns
+        for name in ("commands", "requests", "launches", "wires"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(once, name))
 
 
 def test_made_up_programs_are_timed_as_they_were_and_as_on_another_machine() -> None:
