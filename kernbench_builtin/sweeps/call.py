@@ -45,6 +45,7 @@ def sweep(
     retry_failed: bool = False,
     retry_changed: bool = False,
     cached: bool = False,
+    retime: bool = False,
     on_record: Callable[[Mapping[str, Any]], None] | None = None,
     plugins: Plugins | None = None,
     **options: Any,
@@ -66,7 +67,9 @@ def sweep(
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
     as it ends, and a sweep that is there goes on: with `retry_failed` the points that failed are run again, with
     `retry_changed` those whose files or code were changed since, which else is an error; `on_record` is
-    called with each. With `cached` runs that the user's cache has are not made again, as `kb.run` says.
+    called with each. With `cached` runs that the user's cache has are not made again, as `kb.run` says. With `retime`
+    points that differ in `set` alone are timed again from one recorded run, in the same times in every bit; one in
+    twenty is simulated, too, and compared. Such a point has the figures of `sweeps.retimed.FIGURES` only.
 
     Raise ConfigError with all that is wrong with the plan, before anything runs.
 
@@ -84,7 +87,7 @@ def sweep(
         set=_fixed(axes, SET), params=_fixed(axes, PARAM), axes=[axis for axis in axes if len(axis.values) != 1],
         where=_texts(where), objectives=_objectives(objectives), figures=None if figures is None else str(figures),
         arguments=_texts(arguments), sample=sample, seed=sample_seed, search=search, fidelity=fidelity, options=options,
-        cached=cached,
+        cached=cached, retime=retime,
     )  # fmt: skip
     how: dict[str, Any] = {"folder": out, "processes": processes, "scheduler": scheduler, "patience_s": patience_s,
                            "retry_failed": retry_failed, "retry_changed": retry_changed}  # fmt: skip

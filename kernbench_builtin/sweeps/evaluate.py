@@ -15,6 +15,7 @@ from kernbench_builtin.sweeps.constraints import with_short_names
 from kernbench_builtin.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
 from kernbench_builtin.sweeps.plan import TRITON, SweepPlan, params_of, settings_of
 from kernbench_builtin.sweeps.points import SweepPoint
+from kernbench_builtin.sweeps.retimed import RETIMED, result_of, to_retime
 from kernbench_core.cache.dependencies import loaded_files
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
@@ -60,6 +61,7 @@ def job_of(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
         "objectives": list(plan.objectives),
         "figures_file": plan.figures,
         "cached": plan.cached,
+        **({"retime": to_retime(plan, point)} if plan.retime else {}),
     }
 
 
@@ -80,10 +82,9 @@ def evaluate(
     try:
         with _noted(record["warnings"]):
             known = warm() if plugins is None else plugins
-            result = _result(job, known, functions)
-            record |= {name: getattr(result, name) for name in _OF_RESULT}
-            record["figures"] = named_figures(result)
-            record["figures"], record["objectives"] = _measured(job, result)
+            result, record["figures"], how = _result(job, known, functions)
+            record |= {name: getattr(result, name) for name in _OF_RESULT} | how
+            record["figures"], record["objectives"] = _measured(job, result, record["figures"])
             if record["code"]:  # else no folder keeps the points, and nobody goes on with them
                 record["files"] = _files_of(job["run"]["bench"], result, known)
             record["status"] = "ok" if result.right else "wrong"
@@ -194,11 +195,24 @@ def warm() -> Plugins:
 
 def _result(
     job: Mapping[str, Any], plugins: Plugins, functions: Mapping[str, Callable[..., object]]
-) -> RunResult:
+) -> tuple[RunResult, dict[str, Any], dict[str, Any]]:
+    """Return the result of what a job asks for, its figures, and what the record says of how it was timed."""
+    simulate = functools.partial(_simulated, plugins, functions, job["cached"])
+    if "retime" not in job:
+        result = simulate(job["run"])
+        return result, named_figures(result), {}
+    result, figures, how = result_of(job, plugins, simulate)
+    alone = {"op_log_sha256": None} if how == RETIMED else {}
+    return result, figures, {"timed": how, **alone}
+
+
+def _simulated(
+    plugins: Plugins, functions: Mapping[str, Callable[..., object]], cached: bool, asked: Mapping[str, Any],
+    **more: Any,
+) -> RunResult:  # fmt: skip
     """Run what a job asks for."""
-    asked = job["run"]
     how = {
-        "components": asked["components"], "set": settings_of(asked), "plugins": plugins, **asked["options"]
+        "components": asked["components"], "set": settings_of(asked), "plugins": plugins, **asked["options"], **more
     }  # fmt: skip
     if asked["bench"].startswith(TRITON):
         from kernbench_builtin.sweeps.scripts import run_script
@@ -207,9 +221,7 @@ def _result(
     from kernbench_core.runs.bench_run import run
 
     bench = functions.get(asked["bench"], asked["bench"])
-    return run(
-        bench, topology=asked["topology"], params=params_of(asked), cached=job["cached"], **how
-    )
+    return run(bench, topology=asked["topology"], params=params_of(asked), cached=cached, **how)
 
 
 def folder_of(bench: str) -> Path:
@@ -232,8 +244,10 @@ def _files_of(bench: str, result: RunResult, plugins: Plugins) -> dict[str, str 
     return found | {Path(path).relative_to(folder).as_posix(): digest for path, digest in below.items()}
 
 
-def _measured(job: Mapping[str, Any], result: RunResult) -> tuple[dict[str, Any], dict[str, Any]]:
+def _measured(
+    job: Mapping[str, Any], result: RunResult, figures: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures and the objectives of a run."""
     functions = None if job["figures_file"] is None else functions_in(job["figures_file"])
     values = with_short_names({**job["run"]["set"], **job["run"]["params"], **job["values"]})
-    return measure(result, [objective_of(text) for text in job["objectives"]], functions, values)
+    return measure(result, [objective_of(text) for text in job["objectives"]], functions, values, figures)

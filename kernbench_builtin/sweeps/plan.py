@@ -48,7 +48,8 @@ class SweepPlan:
     `set` and `params` are what is the same in all points. `where` are expressions that must hold of a point,
     `objectives` expressions of what a run gives, `figures` a file with functions for these. `sample` is "grid",
     "random:N" or "lhs:N", drawn with `seed`; `search` says instead who chooses points, and `options` are those of
-    every run; `cached` has runs taken from the user's cache, or kept there. `arguments` are those of a script written
+    every run; `cached` has runs taken from the user's cache, or kept there, and `retime` has points that differ in
+    hardware alone timed again from a recorded run. `arguments` are those of a script written
     in Triton, where `{NAME}` is the value of an axis or parameter.
     """
 
@@ -68,6 +69,7 @@ class SweepPlan:
     options: Mapping[str, Any] = attrs.field(factory=dict, converter=dict)
     arguments: tuple[str, ...] = attrs.field(default=(), converter=_texts)
     cached: bool = False
+    retime: bool = False
 
     def __attrs_post_init__(self) -> None:
         for text in _texts_in(self.to_json()):

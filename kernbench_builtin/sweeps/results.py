@@ -142,6 +142,7 @@ def row_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """
     error = record["error"]
     row = {name: record[name] for name in ("index", "fidelity") if name in record}
+    row |= {"timed": record["timed"]} if "timed" in record else {}
     end = {
         "error": None if error is None else error["sentence"].partition("\n")[0],
         "op_log_sha256": record["op_log_sha256"],

@@ -13,6 +13,7 @@ from kernbench_core.spread import TimeSpread
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from kernbench_builtin.native.recorder import StreamRecorder
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.runs.options import RunCall
@@ -54,19 +55,18 @@ class ShakePart(RunPart):
         if options.shake < _FEWEST:
             raise UsageError(f"shake must be {_FEWEST} runs or more, for a spread, not {options.shake}.")
         self._seed: str | None = None
+        self._recorder: StreamRecorder | None = None
+        self._times: list[dict[str, float]] | None = None
         self._answer: Shaken | None = None
 
     def around(self, make: "Callable[[], RunResult]") -> "RunResult":
-        """Make the shaken runs, each in a process of its own, then the run itself."""
-        from kernbench_builtin.sweeps.executors.local import LocalExecutor
-        from kernbench_builtin.sweeps.sweeping import cores
-
-        count = self.options.shake
-        run = {"options": {"timeout_s": self.request.options.timeout_s}}
-        jobs = [{"key": str(at), "index": at, "run": run, "objectives": []} for at in range(count)]
-        with LocalExecutor(min(count, cores()), ahead=0, work=self._shaken) as executor:
-            executor.start()
-            records = sorted(executor.run(jobs), key=lambda record: record["index"])
+        """Record the run in another process, and time that on the shaken machines, or run on each; then run itself."""
+        (first,) = self._carried_out(self._recorded, 1)
+        shaken = {"error": None, "index": 0, **first}
+        if shaken["error"] is None and shaken["times"] is None:
+            records = self._carried_out(self._shaken, self.options.shake)
+        else:
+            records = [shaken] if shaken["error"] else [{"times": each} for each in shaken["times"]]
         failed = next((record for record in records if record.get("error")), None)
         if failed is None:
             times = [record["times"] for record in records]
@@ -77,13 +77,37 @@ class ShakePart(RunPart):
             raise ExecutionError(f"run {failed['index']} of --shake did not end well: {failed['error']['sentence']}")
         return result
 
+    def _carried_out(self, work: "Callable[[Mapping[str, Any]], dict[str, Any]]", count: int) -> list[dict[str, Any]]:
+        """Do some work so many times, in processes of its own."""
+        from kernbench_builtin.sweeps.executors.local import LocalExecutor
+        from kernbench_builtin.sweeps.sweeping import cores
+
+        run = {"options": {"timeout_s": self.request.options.timeout_s}}
+        jobs = [{"key": str(at), "index": at, "run": run, "objectives": []} for at in range(count)]
+        with LocalExecutor(min(count, cores()), ahead=0, work=work) as executor:
+            executor.start()
+            return sorted(executor.run(jobs), key=lambda record: record["index"])
+
+    def _recorded(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Record the run, in a process of its own; return its times on the shaken machines, None where it cannot be."""
+        from kernbench_builtin.native.recorder import StreamRecorder
+        from kernbench_builtin.native.timing import library_file
+
+        if "native" not in self.plugins.run_parts or library_file() is None:
+            return {"index": 0, "times": None}
+        self._recorder = StreamRecorder()
+        return self._made(job) | {"times": self._times}
+
     def _shaken(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Make one of the runs, in a process of its own; return its times, or its error."""
+        self._seed = f"{self.options.shake_seed}.{job['index']}"
+        return self._made(job)
+
+    def _made(self, job: Mapping[str, Any]) -> dict[str, Any]:
         from kernbench_builtin.sweeps.evaluate import failure
         from kernbench_core.process.interrupt import WallTime
         from kernbench_core.runs.bench_run import carry_out
 
-        self._seed = f"{self.options.shake_seed}.{job['index']}"
         try:
             request = self.request
             options = attrs.evolve(request.options, **_PLAIN)
@@ -94,12 +118,36 @@ class ShakePart(RunPart):
         timing = result.timing
         return {"index": job["index"], "times": {"total": timing.total_ns, **timing.phases}}
 
-    def observer(self) -> "_OtherMachine | None":
-        """Return who has the machine of a shaken run built; nobody looks on at the run itself."""
+    def _time_again(self, recorder: "StreamRecorder", session: "GraphEngine") -> None:
+        """Time a run that was recorded on the shaken machines, if it holds there."""
+        from kernbench_builtin.native.recorder import is_whole
+        from kernbench_builtin.native.timing import Retimer
+        from kernbench_builtin.sweeps.perturbation import perturbed
+
+        if not is_whole(session):
+            return
+        recording = recorder.recording(session)
+        retimer, times = Retimer(recording, self.plugins), []
+        try:
+            retimer.require(session.machine)
+            for at in range(self.options.shake):
+                seed = f"{self.options.shake_seed}.{at}"
+                made = retimer.times(perturbed(session.machine, self.plugins.components, seed, WITHIN))
+                times.append({"total": made.total_ns, **made.phases(recording)})
+        except UsageError:
+            return
+        self._times = times
+
+    def observer(self) -> "_OtherMachine | StreamRecorder | None":
+        """Return who records, or has the machine of a shaken run built; nobody looks on at the run itself."""
+        if self._recorder is not None:
+            return self._recorder
         return None if self._seed is None else _OtherMachine(self.plugins.components, self._seed)
 
     def answer(self, session: "GraphEngine") -> Shaken | None:
         """Return what the other runs came to."""
+        if self._recorder is not None:
+            self._time_again(self._recorder, session)
         answer = self._answer
         return None if answer is None else attrs.evolve(answer, run_ns=session.get_timing_result().total_ns)
 

@@ -45,6 +45,8 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
     Declared("--sample", metavar="HOW", help="Points: grid, random:N or lhs:N. [default: grid]"),
     Declared("--search", metavar="HOW", help="Let Optuna choose points: nsga2:N, tpe:N or random:N trials."),
     Declared("--sample-seed", "seed", type=whole(0), metavar="N", help="Seed of --sample and --search."),
+    Declared("--retime", is_flag=True, default=None,
+             help="Time points that differ in --set alone again from one recorded run."),
     Declared("--fidelity", metavar="auto[:K]", help="Screen all points coarsely, then run the best (K) in full."),
 ))  # fmt: skip
 @with_parameters(*grouped(

@@ -15,6 +15,7 @@ from kernbench_builtin.sweeps.objectives import parse_objective
 from kernbench_builtin.sweeps.plan import SweepPlan
 from kernbench_builtin.sweeps.points import SweepPoint
 from kernbench_builtin.sweeps.results import SCREEN, figure_text
+from kernbench_builtin.sweeps.retimed import RETIMED
 from kernbench_core.cli.columns import wrapped
 from kernbench_core.process.terminal import shown_in_line
 
@@ -39,6 +40,7 @@ class Rows:
     wraps: bool = False
     timed: list[str] = field(init=False)
     fidelity: list[str] = field(init=False)
+    how: list[str] = field(init=False)
     names: list[str] = field(init=False)
     widths: list[int] = field(init=False)
 
@@ -47,10 +49,12 @@ class Rows:
         objectives = [parse_objective(text).name for text in self.plan.objectives]
         self.timed = [] if {"time", "time_ns"} & set(objectives) else ["time"]
         self.fidelity = [] if self.plan.fidelity is None else ["fidelity"]
-        head = ["#", *self.fidelity, *short_names(axes), "status", *self.timed, *objectives]
+        self.how = ["timed"] if self.plan.retime else []
+        head = ["#", *self.fidelity, *short_names(axes), "status", *self.how, *self.timed, *objectives]
         values = [max(map(len, self._cells(axis))) for axis in self.plan.axes]
         numbers = [_NUMBER for _ in (*self.timed, *objectives)]
-        least = [len(str(self.most)), *(len(SCREEN) for _ in self.fidelity), *values, _STATUS, *numbers]
+        screened, retimed = ([len(SCREEN)] * len(self.fidelity), [len(RETIMED)] * len(self.how))
+        least = [len(str(self.most)), *screened, *values, _STATUS, *retimed, *numbers]
         self.names, self.widths = head, [max(pair) for pair in zip(map(len, head), least, strict=True)]
 
     def _cells(self, axis: Axis) -> list[str]:
@@ -67,7 +71,8 @@ class Rows:
         numbers = {**{name: record["figures"].get("time_ns") for name in self.timed}, **record["objectives"]}
         cells = [str(record["index"]), *(record[name] for name in self.fidelity)]
         cells += [_cell(record["values"][axis.name]) for axis in self.plan.axes]
-        cells += [record["status"], *(figure_text(name, found) for name, found in numbers.items())]
+        cells += [record["status"], *(record.get(name, "").partition(":")[0] for name in self.how)]
+        cells += [*(figure_text(name, found) for name, found in numbers.items())]
         text = self._lines(cells)
         if record["error"] is not None:
             sentence = shown_in_line(record["error"]["sentence"].partition("\n")[0])

@@ -23,6 +23,7 @@ from kernbench_builtin.sweeps.planning.cli_plan import plan_of
 from kernbench_builtin.sweeps.planning.plan_file import read_plan
 from kernbench_builtin.sweeps.points import SweepPoint
 from kernbench_builtin.sweeps.results import FULL, SweepResult, points_in_words
+from kernbench_builtin.sweeps.retimed import how_timed
 from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_builtin.sweeps.sweeping import PlannedSweep, planned, run_planned
 from kernbench_core.cli.columns import width
@@ -196,7 +197,7 @@ class SweepSession:
             click.echo(shown(f"{points}: {parts}{left_out}{where}{left}{'; ' if best else ''}{best}"))
             return
         click.echo(shown(f"{points}: {parts}{left_out}{where}{left}"))
-        for note in (*sweep.notes, *self._fidelity(sweep)):
+        for note in (*sweep.notes, *self._fidelity(sweep), *how_timed(sweep.records)):
             click.echo(shown(note))
         for told in (best, _apart(sweep) if best else ""):
             if told:

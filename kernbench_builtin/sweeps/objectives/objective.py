@@ -135,13 +135,14 @@ def measure(
     objectives: Sequence[Objective],
     functions: FigureFunctions | None = None,
     values: Mapping[str, object] = MappingProxyType({}),
+    known: Mapping[str, Scalar] | None = None,
 ) -> tuple[dict[str, Scalar], dict[str, float]]:
     """Return the figures of a run, those of `functions` too, and its objectives by name, as plain JSON types.
 
     `values` are those of the point; an objective may also read keys of the configuration, and parameters of the bench.
-    UsageError where a figure or an objective has no value.
+    `known` are its named figures, where they are known already. UsageError where a figure or an objective has no value.
     """
-    figures = named_figures(result)
+    figures = named_figures(result) if known is None else dict(known)
     config = result.manifest["configuration"]
     if functions is not None:
         figures |= functions.of(settings(config, result.params), figures)

@@ -23,6 +23,7 @@ from kernbench_builtin.sweeps.plan import SweepPlan
 from kernbench_builtin.sweeps.points import points_of
 from kernbench_builtin.sweeps.ranges import in_numbers
 from kernbench_builtin.sweeps.results import FULL, SCREEN, SweepResult, objective_table, points_in_words
+from kernbench_builtin.sweeps.retimed import how_timed
 from kernbench_builtin.sweeps.sensitivity import Sensitivity, sensitivities
 from kernbench_core.errors import KernbenchError, UsageError
 from kernbench_core.host.sources import file_and_function
@@ -81,7 +82,12 @@ def sweep_page(
         moved_of=_MEASURE + _doubts(plan, records),
         planned=None if planned is None else planned + again,
         skipped=skipped,
-        notes=[*_notes(plan), *sweep.notes, *(f"Screened against in full, {each}." for each in fidelity_errors(sweep))],
+        notes=[
+            *_notes(plan),
+            *sweep.notes,
+            *(f"{each}." for each in how_timed(records)),
+            *(f"Screened against in full, {each}." for each in fidelity_errors(sweep)),
+        ],
     )
 
 

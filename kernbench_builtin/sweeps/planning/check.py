@@ -15,6 +15,7 @@ from kernbench_builtin.sweeps.evaluate import functions_in, objective_of
 from kernbench_builtin.sweeps.expressions import Expression
 from kernbench_builtin.sweeps.objectives import Objective, require_apart
 from kernbench_builtin.sweeps.plan import SweepPlan, params_of, settings_of
+from kernbench_builtin.sweeps.retimed import require_retimable
 from kernbench_builtin.sweeps.scripts import require_no_arguments, script_problems
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 
@@ -71,6 +72,8 @@ class PlanCheck:
                 objectives[-1].require(known, functions)
         with _noted(problems):
             require_apart(objectives)
+            if self.plan.retime:
+                require_retimable(self.plan, objectives, known)
         return where, problems
 
     def values(self, points: Sequence[_Values]) -> list[str]:

@@ -36,6 +36,7 @@ KEYS: Final[Mapping[str, str]] = {
     "search": "Who chooses points, as nsga2:200.",
     "fidelity": "auto: all points coarsely, and the best again in full.",
     "cached": "Whether runs are taken from the user's cache, and kept there; false without it.",
+    "retime": "Whether points that differ in set alone are timed again from one recorded run; false without it.",
     "options": "Options of every run, named as those of kernbench run.",
 }
 """What a plan may say, each with its sentence."""
@@ -95,7 +96,7 @@ class _PlanReader:
         lists = dict.fromkeys(("where", "objectives", "arguments"), self._texts)
         return {
             "bench": self._bench, "topology": self._topology, "set": self._set, "params": self._params,
-            "seed": self._seed, "cached": self._flag, "options": self._options,
+            "seed": self._seed, "cached": self._flag, "retime": self._flag, "options": self._options,
             **dict.fromkeys(_FILES, self._file), **texts, **lists,
         }  # fmt: skip
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.native import timing
 from kernbench_builtin.sweeps.perturbation import perturbed
+from kernbench_builtin.sweeps.shake import ShakePart
 from kernbench_builtin.sweeps.shaken import WITHIN, Shaken
 from kernbench_core.cli import main
-from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.errors import ExecutionError, KernelError, UsageError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
@@ -46,6 +48,26 @@ def test_it_is_what_engines_on_them_say(plugins: Plugins, shaken: Callable[..., 
     assert found.total == TimeSpread.of(time.total_ns for time in times)
     for name, spread in found.phases.items():
         assert spread == TimeSpread.of(time.phases[name] for time in times)
+
+
+def test_a_recorded_run_gives_what_runs_on_each_machine_give(
+    shaken: Callable[..., Shaken], plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them is run where the recording holds; all are where it does not, or nothing records."""
+    def timed(rt: kb.Runtime) -> None:
+        rt.launch(lambda x, tl: tl.store(x, tl.load(x, shape=(64,), dtype="f32") + 1.0), rt.zeros((64,), "f32"))
+        assert rt.now >= 0
+
+    if timing.library_file() is None:
+        pytest.skip("the native engine was not compiled")
+    with monkeypatch.context() as patch:
+        patch.setattr(ShakePart, "_shaken", None)
+        again = shaken(shake=5)
+        with pytest.raises(ExecutionError, match="without a result"):
+            kb.run(timed, "tiny", shake=3, plugins=plugins)
+    monkeypatch.setattr(timing, "library_file", lambda: None)
+    assert shaken(shake=5) == again
+    assert kb.run(timed, "tiny", shake=3, plugins=plugins).shake.total.runs == 3
 
 
 def test_a_seed_gives_one_answer_and_the_run_is_as_it_was(plugins: Plugins, shaken: Callable[..., Shaken]) -> None:

@@ -1,0 +1,196 @@
+"""Points that differ from a recorded run in their hardware alone: they are timed again from it, and not simulated.
+
+In: a job that names the run to record, and a function that simulates. Out: what the point's record has. Times are those
+of the native engine, which are those of a run in every bit; one point in twenty is simulated, too, and compared.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kernbench_builtin.sweeps.axes import SET
+from kernbench_builtin.sweeps.objectives import Objective, named_figures
+from kernbench_builtin.sweeps.plan import SweepPlan, canonical, settings_of
+from kernbench_builtin.sweeps.results import points_in_words
+from kernbench_core.errors import KernbenchError, SanityError, UsageError
+
+if TYPE_CHECKING:
+    from kernbench_builtin.native.prepared import PreparedStream
+    from kernbench_builtin.native.recording import Recording
+    from kernbench_builtin.native.timing import NativeTimes
+    from kernbench_builtin.sweeps.points import SweepPoint
+    from kernbench_core.host.rows import Scalar
+    from kernbench_core.plugins import Plugins
+    from kernbench_core.runs.result import RunResult
+
+    Simulate = Callable[..., RunResult]
+
+RETIMED: Final = "re-timed"
+CHECKED: Final = "checked"
+FULL: Final = "in full"
+#: One of so many points is simulated, too.
+_CHECK_EVERY: Final = 20
+#: Figures that are those of the recorded run, whatever the times are.
+_KEPT: Final = (
+    "flop", "hbm_bytes", "intensity", "launches", "ops", "hazards", "outside", "elements_read", "verified",
+    "max_abs_error", "reported_rows",
+)  # fmt: skip
+FIGURES: Final = (
+    "time_ns", "host_to_device_ns", "launch_ns", "kernel_ns", "device_to_host_ns", "kernel_time_ns", "gflops", *_KEPT,
+)  # fmt: skip
+"""The figures of a point that is timed again."""
+#: Runs that are kept in a process.
+_MOST_BASES: Final = 4
+
+
+def require_retimable(plan: SweepPlan, objectives: list[Objective], params: Mapping[str, object]) -> None:
+    """Raise UsageError for a sweep with `retime` whose points cannot be timed again."""
+    refused = {
+        "--fidelity": plan.fidelity is not None,
+        "--cached": plan.cached,
+        "--shake": bool(plan.options.get("shake")),
+        "--max-events": plan.options.get("max_events") is not None,
+        "--max-sim-ns": plan.options.get("max_sim_ns") is not None,
+    }
+    for option in (name for name, given in refused.items() if given):
+        raise UsageError(f"--retime must be left out where there is {option}; leave out one of them.")
+    if plan.is_script:
+        raise UsageError("--retime must have a bench to record, not a script written in Triton; leave it out.")
+    if not any(axis.target == SET for axis in plan.axes):
+        raise UsageError("--retime must have a machine that is varied, as --set cube.noc.bandwidth=64,128GB/s.")
+    for each in objectives:
+        for name in each.figures:
+            plain = name.removeprefix("figures.")
+            if plain not in FIGURES and plain not in params and not name.startswith("params.") and plan.figures is None:
+                raise UsageError(
+                    f"--retime gives no {plain}, which --objective {each.text} reads: it gives {', '.join(FIGURES)}; "
+                    "leave it out, or give another objective."
+                )
+
+
+def to_retime(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
+    """Return what a job says of a point that is timed again: the run to record, which has the first of all hardware."""
+    first = {axis.name: axis.looked_at()[0] for axis in plan.axes if axis.target == SET}
+    return {"run": plan.run_of({**point.values, **first}), "check": point.index % _CHECK_EVERY == 0}
+
+
+@attrs.frozen(eq=False)
+class _Base:
+    """A recorded run, or why there is none."""
+
+    result: RunResult | None = None
+    why_not: str = ""
+    prepared: list[PreparedStream] = attrs.field(factory=list)
+
+    @property
+    def recording(self) -> Recording:
+        assert self.result is not None, "asked of recorded runs only"
+        found: Recording = self.result.native.recording
+        return found
+
+
+@functools.cache
+def _bases() -> dict[bytes, _Base]:
+    """Return the recorded runs of this process, by what they ran."""
+    return {}
+
+
+def result_of(job: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> tuple[RunResult, dict[str, Any], str]:
+    """Return a result, the figures of the point that a job asks for, and how it was timed.
+
+    The result is the recorded one where the point was timed again: its data, parameters and sources are the point's.
+    SanityError where both engines differ.
+    """
+    base = _base_of(job["retime"]["run"], plugins, simulate)
+    found = base.why_not or _figures(base, job["run"], plugins)
+    if isinstance(found, str):
+        result = simulate(job["run"])
+        return result, named_figures(result), f"{FULL}: {found}"
+    assert base.result is not None, "it was recorded"
+    result = _with_configuration(base.result, job["run"], plugins)
+    if not job["retime"]["check"]:
+        return result, found, RETIMED
+    simulated = simulate(job["run"])
+    figures = named_figures(simulated)
+    other = [f"{name} {value!r} and {figures[name]!r}" for name, value in found.items() if figures[name] != value]
+    if other:
+        raise SanityError(
+            f"a point that is timed again must have the times of its run, and has not: {', '.join(other)}; leave out "
+            "--retime, and report it."
+        )
+    return simulated, figures, CHECKED
+
+
+def _base_of(run: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> _Base:
+    known, name = _bases(), canonical(run)
+    if name not in known:
+        while len(known) >= _MOST_BASES:
+            del known[next(iter(known))]
+        known[name] = _recorded(run, plugins, simulate)
+    return known[name]
+
+
+def _recorded(run: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> _Base:
+    if "native" not in plugins.run_parts:
+        return _Base(why_not=f"no plug-in records runs{plugins.run_parts.left_out}")
+    try:
+        result = simulate(run, record=True)
+    except KernbenchError as error:
+        return _Base(why_not=f"the recorded run failed: {str(error).partition(chr(10))[0]}")
+    if result.native is None:
+        return _Base(why_not="nothing was recorded")
+    return _Base(result) if not result.native.recording.causes else _Base(why_not=result.native.recording.causes[0])
+
+
+def _figures(base: _Base, run: Mapping[str, Any], plugins: Plugins) -> dict[str, Scalar] | str:
+    """Return the figures of a run that is timed again, or why it cannot be."""
+    from kernbench_builtin.native.timing import hardware_of, refusals, timed_on
+    from kernbench_core.runs.bench_run import configure
+    from kernbench_core.topology.compilation import compile_topology
+    from kernbench_core.topology.design import machine_of
+
+    config = configure(plugins, run["topology"], run["components"], settings_of(run))
+    machine = machine_of(compile_topology(config, plugins))
+    hardware = hardware_of(machine, plugins)
+    why_not = refusals(base.recording, machine, hardware)
+    if why_not:
+        return why_not[0]
+    try:
+        times = timed_on(base.recording, hardware, base.prepared)
+    except UsageError as error:
+        return str(error)
+    assert base.result is not None, "it was recorded"
+    return _named(times, base.recording, named_figures(base.result))
+
+
+def _named(times: NativeTimes, recording: Recording, known: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    phases = times.phases(recording)
+    kernel_ns = phases["kernel"]
+    flop: Any = known["flop"]
+    found: dict[str, Scalar] = {name: known[name] for name in _KEPT}
+    found |= {"time_ns": times.total_ns, **{f"{name}_ns": value for name, value in phases.items()}}
+    found |= {"kernel_time_ns": kernel_ns, "gflops": flop / kernel_ns if kernel_ns else 0}
+    return {name: found[name] for name in FIGURES}
+
+
+def _with_configuration(result: RunResult, run: Mapping[str, Any], plugins: Plugins) -> RunResult:
+    """Return a recorded result with the configuration of another point."""
+    from kernbench_core.runs.bench_run import configure
+
+    config = configure(plugins, run["topology"], run["components"], settings_of(run))
+    return attrs.evolve(result, manifest={**result.manifest, "configuration": dict(config.data)})
+
+
+def how_timed(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Say how many points of a sweep were timed again, and why others were not, a line each."""
+    counts = Counter(record["timed"] for record in records if "timed" in record)
+    again, checked = counts.pop(RETIMED, 0), counts.pop(CHECKED, 0)
+    if not again and not checked and not counts:
+        return []
+    told = [f"{points_in_words(again)} re-timed from a recorded run; {checked:,} more simulated to check: equal times"]
+    return told + [f"{points_in_words(count)} {how}" for how, count in counts.most_common()]

@@ -1,0 +1,105 @@
+"""Points that are timed again have the times of their runs, in every bit, and say how they were timed."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from kernbench_builtin.native import timing
+from kernbench_builtin.sweeps import SweepResult, sweep
+from kernbench_builtin.sweeps.retimed import FIGURES
+from kernbench_core.errors import KernbenchError
+from kernbench_core.plugins import Plugins, load_plugins, own_plugins
+from tests.commands import Run
+
+pytestmark = pytest.mark.skipif(timing.library_file() is None, reason="the native engine was not compiled")
+
+NOC = "cube.noc.bandwidth"
+SETS = {NOC: ["96 GB/s", "128 GB/s", "256 GB/s"], "components.hbm_ctrl.params.overhead": ["10 ns", "40 ns"]}
+NOW = "def bench(rt):\n    x = rt.zeros((64,), 'f32')\n    rt.launch(kernel, x)\n    x.numpy()\n    assert rt.now > 0\n"
+KERNEL = "def kernel(x, tl):\n    tl.store(x + tl.arange(0, 64), tl.load(x + tl.arange(0, 64)) * 2.0)\n"
+
+
+def swept(plugins: Plugins, bench: str = "softmax", **more: Any) -> SweepResult:
+    given = {"params": {"rows": [16, 32], "cols": 128}, "set": SETS, "retime": True, "processes": 1, **more}
+    return sweep(bench, "tiny", plugins=plugins, **given)
+
+
+def test_points_have_the_figures_of_their_runs(plugins: Plugins) -> None:
+    """Over machines whose fabric differs, too, with one recorded run for each size; the first point is checked."""
+    sets = {**SETS, "components.pe_dma.params.servers": [2, 8]}
+    again, full = swept(plugins, set=sets), swept(plugins, set=sets, retime=False)
+    how = Counter(record["timed"].partition(":")[0] for record in again.records)
+    assert how == {"checked": 2, "re-timed": 22}
+    for mine, other in zip(again.records, full.records, strict=True):
+        assert {name: mine["figures"][name] for name in FIGURES} == {name: other["figures"][name] for name in FIGURES}
+        assert (mine["op_log_sha256"] is None) == (mine["timed"] == "re-timed")
+    assert len({record["figures"]["time_ns"] for record in again.records}) >= 12
+
+
+def test_what_cannot_be_timed_again_is_simulated_and_says_why(plugins: Plugins, tmp_path: Path) -> None:
+    """A size of the machine, a program that looks at the time, and no plug-in that records."""
+    file = tmp_path / "b.py"
+    file.write_text(NOW + KERNEL)
+    without = load_plugins([name for name in own_plugins() if "native" not in name], installed=False)
+    cases: list[tuple[str, Plugins, dict[str, Any]]] = [
+        ("another structure of the machine", plugins, {"set": {"cube.pes": [4, 2]}}),
+        ("a program that asks for rt.now at ", plugins, {"bench": str(file), "params": {}}),
+        ("no plug-in records runs", without, {}),
+    ]
+    for why, known, more in cases:
+        done = swept(known, **more)
+        last = done.records[-1]
+        assert last["timed"].startswith(f"in full: {why}"), last
+        assert last["status"] == "ok" and last["op_log_sha256"] and "utilisation.pe_dma" in last["figures"]
+
+
+def test_an_engine_that_is_wrong_is_found_at_the_first_point(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = timing.timed_on
+    monkeypatch.setattr(
+        timing, "timed_on", lambda *given: attrs.evolve(made := make(*given), total_ns=made.total_ns + 1)
+    )
+    record = swept(plugins, set={NOC: SETS[NOC][:2]}, params={"rows": 16, "cols": 128}).records[0]
+    assert (record["status"], record["error"]["exit_code"]) == ("error", 7)
+    sentence = record["error"]["sentence"]
+    assert sentence.startswith("a point that is timed again must have the times of its run, and has not: time_ns ")
+    assert sentence.endswith("; leave out --retime, and report it.")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"fidelity": "auto"}, "--retime must be left out where there is --fidelity; leave out one of them."),
+        ({"cached": True}, "--retime must be left out where there is --cached; leave out one of them."),
+        ({"shake": 3}, "--retime must be left out where there is --shake; leave out one of them."),
+        ({"max_events": 9}, "--retime must be left out where there is --max-events; leave out one of them."),
+        ({"set": {}}, "--retime must have a machine that is varied, as --set cube.noc.bandwidth=64,128GB/s."),
+        (
+            {"objectives": "max:utilisation.pe_dma"},
+            "--retime gives no utilisation.pe_dma, which --objective max:utilisation.pe_dma reads: it gives "
+            f"{', '.join(FIGURES)}; leave it out, or give another objective.",
+        ),
+    ],
+)
+def test_what_goes_not_together_is_refused(plugins: Plugins, given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(KernbenchError) as caught:
+        swept(plugins, **given)
+    assert str(caught.value) == sentence
+
+
+def test_the_command_says_how_each_point_was_timed(inside: Run, tmp_path: Path) -> None:
+    sets = [part for key, values in SETS.items() for part in ("--set", f"{key}={','.join(values)}")]
+    asked = ["sweep", "softmax", "--topology", "tiny", "-p", "rows=16", "-p", "cols=128", *sets, "--objective", "time"]
+    done = inside(*asked, "--retime", "-o", str(tmp_path / "s"))
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[0].split() == ["#", "bandwidth", "overhead", "status", "timed", "time"]
+    assert "5 points re-timed from a recorded run; 1 more simulated to check: equal times" in lines
+    with (tmp_path / "s" / "table.csv").open() as file:
+        assert [row["timed"] for row in csv.DictReader(file)] == ["checked", *["re-timed"] * 5]
