@@ -34,7 +34,7 @@ class _OtherMachine:
 
     def begin(self, hardware: "Hardware") -> None:
         """Put the other graph in the place of the machine's."""
-        from kernbench_builtin.sweeps.perturbation import perturbed
+        from kernbench_builtin.machines.perturbation import perturbed
 
         hardware.graph = perturbed(hardware.graph, self._classes, self._seed, WITHIN)
 
@@ -120,9 +120,9 @@ class ShakePart(RunPart):
 
     def _time_again(self, recorder: "StreamRecorder", session: "GraphEngine") -> None:
         """Time a run that was recorded on the shaken machines, if it holds there."""
+        from kernbench_builtin.machines.perturbation import perturbed
         from kernbench_builtin.native.recorder import is_whole
         from kernbench_builtin.native.timing import Retimer
-        from kernbench_builtin.sweeps.perturbation import perturbed
 
         if not is_whole(session):
             return

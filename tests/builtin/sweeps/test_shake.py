@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.machines.perturbation import perturbed
 from kernbench_builtin.native import timing
-from kernbench_builtin.sweeps.perturbation import perturbed
 from kernbench_builtin.sweeps.shake import ShakePart
 from kernbench_builtin.sweeps.shaken import WITHIN, Shaken
 from kernbench_core.cli import main

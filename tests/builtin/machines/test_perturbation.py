@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kernbench_builtin.sweeps.perturbation import perturbed
+from kernbench_builtin.machines.perturbation import perturbed
 from kernbench_core.topology.routing import PathRouter
 from tests.core.small_machine import DECLARED, machine
 
