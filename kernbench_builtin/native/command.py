@@ -68,10 +68,16 @@ def lines(found: WhatIf) -> list[str]:
         if twice == free == now:
             same.append(resource.name)
         else:
-            rows.append((resource.name, *_cells(twice, now), *_cells(free, now)))
+            rows.append((resource.name, *_cells(twice, found), *_cells(free, found)))
     head = ("if this were faster", "twice: kernels", "total", "free: kernels", "total")
-    told = [f"now: kernels {format_time(now.kernel_ns)}, total {format_time(now.total_ns)}", ""]
+    times = (
+        f"{name} {format_time(ns)} (spread {format_time(spread.width_ns)})"
+        for name, ns, spread in (("kernels", now.kernel_ns, found.kernels), ("total", now.total_ns, found.total))
+    )
+    told = [f"now: {', '.join(times)}", ""]
     told += lines_of(head, rows, width())
+    if any("~" in row for row in rows):
+        told += ["", *wrapped("~ is a change within the spread, which may be chance", width())]
     if same:
         told += ["", *wrapped(f"no gain at all: {', '.join(same)}", width())]
     if found.chosen:
@@ -80,11 +86,15 @@ def lines(found: WhatIf) -> list[str]:
     return told
 
 
-def _cells(outcome: Retimed, now: Retimed) -> tuple[str, str]:
+def _cells(outcome: Retimed, found: WhatIf) -> tuple[str, str]:
     if outcome.refused:
         return "unknown", "unknown"
-    return _change(outcome.kernel_ns, now.kernel_ns), _change(outcome.total_ns, now.total_ns)
+    kernels = _change(outcome.kernel_ns, found.now.kernel_ns, found.kernels.width_ns)
+    return kernels, _change(outcome.total_ns, found.now.total_ns, found.total.width_ns)
 
 
-def _change(ns: float, before: float) -> str:
-    return f"{(ns - before) / before:+.1%}" if before and ns != before else "="
+def _change(ns: float, before: float, spread_ns: float) -> str:
+    """Return the change in percent; one within the spread is none that is known."""
+    if not before or ns == before:
+        return "="
+    return f"{(ns - before) / before:+.1%}" if abs(ns - before) > spread_ns else "~"

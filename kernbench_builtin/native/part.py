@@ -1,4 +1,4 @@
-"""`--record`, which keeps what a run asked for, and `--engine both`, which has both engines time it."""
+"""`--record`, which keeps what a run asked for, `--what-if`, which asks it, and `--engine both`, which compares."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kernbench_builtin.native.recorded import Recorded
+    from rich.console import Console
+
+    from kernbench_builtin.native.recorded import RecordedRun
     from kernbench_builtin.native.recorder import StreamRecorder
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.runs.options import RunCall
@@ -28,6 +30,10 @@ class NativeOptions(OptionRecord):
 
     record: Annotated[
         bool, Option("Keep in --out what the run asked for, so that it can be timed on other machines.", group=OUTPUT)
+    ] = False
+    what_if: Annotated[
+        bool,
+        Option("Say what the run would gain if a resource were twice as fast, or free.", group=ANALYSIS),
     ] = False
     engine: Annotated[
         str,
@@ -49,7 +55,7 @@ class NativePart(RunPart):
     @classmethod
     def wanted(cls, options: Any, call: "RunCall") -> bool:
         """Whether anything is asked for."""
-        return bool(options.record or options.engine == BOTH)
+        return bool(options.record or options.what_if or options.engine == BOTH)
 
     @classmethod
     def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:
@@ -65,13 +71,13 @@ class NativePart(RunPart):
         self._recorder = StreamRecorder()
         return self._recorder
 
-    def answer(self, session: "GraphEngine") -> "Recorded | None":
+    def answer(self, session: "GraphEngine") -> "RecordedRun | None":
         """Record a run that is over, and compare; what there is to say of that is a warning of the result.
 
         UsageError for what the native engine cannot time, SanityError for other times.
         """
         from kernbench_builtin.native.compared import compare, differences
-        from kernbench_builtin.native.recorded import Recorded
+        from kernbench_builtin.native.recorded import RecordedRun
         from kernbench_builtin.native.recorder import is_whole
 
         if not is_whole(session):
@@ -87,7 +93,18 @@ class NativePart(RunPart):
         else:
             for cause in recording.causes:
                 session.shared.notes[f"The recording does not hold for other times, because of {cause}."] = None
-        return Recorded(recording, session.machine, self.plugins) if self.options.record else None
+        if not self.options.record and not self.options.what_if:
+            return None
+        recorded = RecordedRun(recording, session.machine, self.plugins)
+        return recorded.asked_what_if() if self.options.what_if else recorded
+
+    @classmethod
+    def show(cls, answer: "RecordedRun", console: "Console", *, verbose: bool = False) -> None:
+        """Print what a faster resource would gain."""
+        if answer.gains is not None:
+            from kernbench_builtin.native.command import lines
+
+            console.print("\n" + "\n".join(lines(answer.gains)), highlight=False, markup=False)
 
     def save(self, folder: "Path", answers: "Mapping[str, Any]") -> None:
         """Write the recording into the run's folder."""

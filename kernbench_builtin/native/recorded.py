@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(repr=False)
-class Recorded:
+class RecordedRun:
     """What a run asked for, as `result.native` has it: its `recording`, and the machine that it ran on.
 
-    Equal where the recordings are. A result that was pickled has the recording alone.
+    `gains` is what a faster resource would gain, where that was asked for. A result that was pickled has no machine.
     """
 
     recording: Recording
     machine: Machine | None = attrs.field(default=None, eq=False)
     plugins: Plugins | None = attrs.field(default=None, eq=False)
+    gains: WhatIf | None = None
 
     def what_if(self) -> WhatIf:
         """Return what the run would gain if a resource were faster; UsageError where the recording does not hold."""
@@ -34,17 +35,18 @@ class Recorded:
             raise UsageError("what_if() must be called where the run was made, as its machine was not pickled; run it.")
         return what_if(self.recording, self.machine, self.plugins)
 
+    def asked_what_if(self) -> RecordedRun:
+        """Return it with its gains."""
+        return attrs.evolve(self, gains=self.what_if())
+
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON types: how many ops there are, and why it does not hold for other times, if so."""
-        return {"ops": self.recording.ops, "causes": [*self.recording.causes]}
+        """Return plain JSON types: how many ops there are, why it does not hold for other times, if so, and gains."""
+        gains = {} if self.gains is None else {"what_if": self.gains.to_json()}
+        return {"ops": self.recording.ops, "causes": [*self.recording.causes], **gains}
 
     def __repr__(self) -> str:
         held = "" if not self.recording.causes else f", which does not hold: {self.recording.causes[0]}"
-        return f"<Recorded run of {self.recording.ops:,} ops{held}>"
+        return f"<RecordedRun of {self.recording.ops:,} ops{held}>"
 
-    def __getstate__(self) -> Recording:
-        return self.recording
-
-    def __setstate__(self, recording: Recording) -> None:
-        for name, value in (("recording", recording), ("machine", None), ("plugins", None)):
-            object.__setattr__(self, name, value)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.recording, None, None, self.gains)

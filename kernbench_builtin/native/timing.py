@@ -6,7 +6,7 @@ import ctypes
 import functools
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -19,14 +19,11 @@ from kernbench_builtin.native.stream_form import NotTimed
 from kernbench_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from kernbench_builtin.native.prepared import Numbers
     from kernbench_builtin.native.recording import Recording
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.plugins import Plugins
     from kernbench_core.topology.design import Machine
-
-    Numbers: TypeAlias = NDArray[np.float64]
 
 #: Events between two looks at interrupts.
 _SLICE: Final = 1_000_000

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from kernbench_builtin.machines.perturbation import perturbed
 from kernbench_builtin.native.resources import FREE, RESOURCES, Improvable
 from kernbench_builtin.native.timing import Retimer
 from kernbench_core.errors import UsageError
+from kernbench_core.spread import TimeSpread
 
 if TYPE_CHECKING:
     from kernbench_builtin.native.recording import Recording
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from kernbench_core.topology.design import Machine
 
 _TWICE: Final = 2.0
+#: So many machines that are the same within a share say how much a difference means.
+_SHAKEN: Final = 8
+_WITHIN: Final = 0.001
 
 
 @attrs.frozen
@@ -30,9 +35,14 @@ class Retimed:
 
 @attrs.frozen
 class WhatIf:
-    """What a run takes `now`, and by resource what it would take with that twice as fast, and free."""
+    """What a run takes `now`, and by resource what it would take with that twice as fast, and free.
+
+    `kernels` and `total` say how far apart the times are on machines that are the same within a thousandth.
+    """
 
     now: Retimed
+    kernels: TimeSpread
+    total: TimeSpread
     rows: tuple[tuple[Improvable, Retimed, Retimed], ...]
     chosen: tuple[str, ...] = ()
 
@@ -46,7 +56,10 @@ class WhatIf:
             {"resource": resource.name, "twice": attrs.asdict(twice), "free": attrs.asdict(free)}
             for resource, twice, free in self.rows
         ]
-        return {"schema": "kernbench.what-if/1", "now": attrs.asdict(self.now), "rows": rows, "chosen": [*self.chosen]}
+        return {
+            "schema": "kernbench.what-if/1", "now": attrs.asdict(self.now), "kernels": self.kernels.to_json(),
+            "total": self.total.to_json(), "rows": rows, "chosen": [*self.chosen],
+        }  # fmt: skip
 
 
 def what_if(
@@ -77,4 +90,6 @@ def what_if(
         rows.append((resource, twice, free))
         done(number + 1)
     chosen = dict.fromkeys(f"{name} of {node.rpartition('.')[2]}" for node, name, _ in recording.params_read)
-    return WhatIf(outcome(machine), tuple(rows), tuple(chosen))
+    shaken = [outcome(perturbed(machine, plugins.components, f"{at}", _WITHIN)) for at in range(_SHAKEN)]
+    kernels, total = (TimeSpread.of(getattr(each, name) for each in shaken) for name in ("kernel_ns", "total_ns"))
+    return WhatIf(outcome(machine), kernels, total, tuple(rows), tuple(chosen))

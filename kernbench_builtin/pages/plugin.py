@@ -89,5 +89,6 @@ def kernbench_report_sections() -> list[ReportSectionEntry]:
         ReportSectionEntry("machine", f"{PAGE}.machine_section:MACHINE", "The machine, coloured by use or queueing."),
         ReportSectionEntry("timeline", f"{PAGE}.timeline_section:TIMELINE", "What happened when, down to single ops."),
         ReportSectionEntry("ledger", f"{PAGE}.ledger_section:LEDGER", "Where the time went, and why."),
+        ReportSectionEntry("what_if", f"{PAGE}.what_if_section:WHAT_IF", "What a faster resource would gain."),
         ReportSectionEntry("run", f"{PAGE}.run_section:RUN", "What it takes to run it again."),
     ]

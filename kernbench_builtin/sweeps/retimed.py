@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
     from kernbench_core.runs.result import RunResult
 
-    Simulate = Callable[..., RunResult]
+    SimulatePoint = Callable[..., RunResult]
 
 RETIMED: Final = "re-timed"
 CHECKED: Final = "checked"
@@ -100,7 +100,9 @@ def _bases() -> dict[bytes, _Base]:
     return {}
 
 
-def result_of(job: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> tuple[RunResult, dict[str, Any], str]:
+def result_of(
+    job: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint
+) -> tuple[RunResult, dict[str, Any], str]:
     """Return a result, the figures of the point that a job asks for, and how it was timed.
 
     The result is the recorded one where the point was timed again: its data, parameters and sources are the point's.
@@ -126,7 +128,7 @@ def result_of(job: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> t
     return simulated, figures, CHECKED
 
 
-def _base_of(run: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> _Base:
+def _base_of(run: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint) -> _Base:
     known, name = _bases(), canonical(run)
     if name not in known:
         while len(known) >= _MOST_BASES:
@@ -135,7 +137,7 @@ def _base_of(run: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> _B
     return known[name]
 
 
-def _recorded(run: Mapping[str, Any], plugins: Plugins, simulate: Simulate) -> _Base:
+def _recorded(run: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint) -> _Base:
     if "native" not in plugins.run_parts:
         return _Base(why_not=f"no plug-in records runs{plugins.run_parts.left_out}")
     try:

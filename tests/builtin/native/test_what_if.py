@@ -93,3 +93,18 @@ def test_times_that_differ_are_a_failed_check(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SanityError, match="both engines must give the same times, and do not:\n  op 0 of PE 0"):
         run("vector-add", "tiny", {"n": 64}, engine="both", plugins=plugins())
     assert SanityError.exit_code == 7
+
+
+def test_a_run_is_asked_at_once(inside: Run) -> None:
+    """At the terminal and as JSON: what the command says of a recorded run; a change within the spread is none."""
+    asked = ["run", "softmax", "--topology", "tiny", "-p", "rows=32", "-p", "cols=128", "--what-if"]
+    told = inside(*asked).stdout
+    plain = json.loads(inside(*asked, "--json").stdout)["native"]["what_if"]
+    result = run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), what_if=True)
+    assert plain == json.loads(json.dumps(result.native.gains.to_json()))
+    assert "\n".join(lines(result.native.gains)) in told
+    assert plain["total"]["runs"] == 8 and plain["total"]["low_ns"] < plain["total"]["high_ns"]
+    spread = result.native.gains.total.width_ns
+    for resource, twice, _ in result.native.gains.rows:
+        cells = [line.split() for line in told.splitlines() if line.startswith(f"{resource.name}  ")]
+        assert all((row[-3] in "~=") == (abs(twice.total_ns - result.total_ns) <= spread) for row in cells)
