@@ -62,7 +62,7 @@ def require_retimable(plan: SweepPlan, objectives: list[Objective], params: Mapp
     if plan.is_script:
         raise UsageError("--retime must have a bench to record, not a script written in Triton; leave it out.")
     if not any(axis.target == SET for axis in plan.axes):
-        raise UsageError("--retime must have a machine that is varied, as --set cube.noc.bandwidth=64,128GB/s.")
+        raise UsageError("--retime must have a machine that is varied, as --set cube.noc.bandwidth=64GB/s,128GB/s.")
     for each in objectives:
         for name in each.figures:
             plain = name.removeprefix("figures.")

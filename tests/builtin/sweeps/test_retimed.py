@@ -80,7 +80,7 @@ def test_an_engine_that_is_wrong_is_found_at_the_first_point(
         ({"cached": True}, "--retime must be left out where there is --cached; leave out one of them."),
         ({"shake": 3}, "--retime must be left out where there is --shake; leave out one of them."),
         ({"max_events": 9}, "--retime must be left out where there is --max-events; leave out one of them."),
-        ({"set": {}}, "--retime must have a machine that is varied, as --set cube.noc.bandwidth=64,128GB/s."),
+        ({"set": {}}, "--retime must have a machine that is varied, as --set cube.noc.bandwidth=64GB/s,128GB/s."),
         (
             {"objectives": "max:utilisation.pe_dma"},
             "--retime gives no utilisation.pe_dma, which --objective max:utilisation.pe_dma reads: it gives "
