@@ -160,7 +160,7 @@ def bench(
     pes = rt.n_pes // groups
     split = Split(teams, rows, context, pes, parts_of(pes, teams // groups, context, tile_k), tile_k)
     queries = rt.operand(_flat(q), (teams * rows, d), dtype, name="q", placement=IN_EACH_CUBE)
-    cache = [rt.tensor((teams * context, d), dtype, name=name, preloaded=True) if given is None
+    cache = [rt.tensor((teams * context, d), dtype, name=name, resident=True) if given is None
              else rt.operand(_flat(given), (teams * context, d), dtype, name=name)
              for name, given in (("k", k), ("v", v))]  # fmt: skip
     o = rt.empty((teams * rows, d), dtype, name="o", placement=_beside(rt, teams * rows * d * itemsize(dtype), teams))

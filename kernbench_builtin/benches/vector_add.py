@@ -99,7 +99,7 @@ def copy(
     require_positive(n=n, block=block, ahead=ahead)
     shape = (n,) if x is None else x.shape
     is_given = x is not None
-    source = rt.operand(x, shape, dtype, name="x") if is_given else rt.tensor(shape, dtype, name="x", preloaded=True)
+    source = rt.operand(x, shape, dtype, name="x") if is_given else rt.tensor(shape, dtype, name="x", resident=True)
     y = rt.empty(shape, dtype, name="y")
     rt.launch(copy_kernel, source, y, n, share, block, ahead)
     rt.check(y, source.snapshot())

@@ -213,7 +213,7 @@ def _program(
     def program(rt: Runtime, /, **shown: object) -> None:
         def placed(value: object, names: Callable[[], str]) -> object:
             def place(array: Array) -> DeviceTensor:
-                return rt.tensor(array, dtype_name(array.dtype), name=names(), preloaded=True)
+                return rt.tensor(array, dtype_name(array.dtype), name=names(), resident=True)
 
             return replace_nested(value, np.ndarray, place)
 

@@ -98,7 +98,7 @@ class DeviceCopies:
         if held is None:
             whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
             tensor = self.rt.tensor(
-                whole, view.dtype, name=where.name, preloaded=True, placement=placement(where)
+                whole, view.dtype, name=where.name, resident=True, placement=placement(where)
             )
             held = DeviceCopy(address, nbytes, tensor, where, view.storage.copy(), None)
             self._held.append(held)

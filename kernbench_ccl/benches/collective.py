@@ -123,7 +123,7 @@ def _places(
         n_in, n_out = kind.in_count(call, rank), kind.out_count(call, rank)
         given = _brought(kind, call, dtype, rank) if rt.data else (n_in,)
         inputs[rank] = (
-            rt.tensor(given, dtype, name=f"in of rank {rank}", device=rank, preloaded=True) if n_in else None
+            rt.tensor(given, dtype, name=f"in of rank {rank}", device=rank, resident=True) if n_in else None
         )
         results[rank] = rt.empty((n_out,), dtype, name=f"out of rank {rank}", device=rank) if n_out else None
     return inputs, results

@@ -214,10 +214,10 @@ class Share:
 
         def rows(source: Array | None, name: str) -> DeviceTensor:
             given = shape if source is None else source[own]
-            return rt.tensor(given, dtype, name=name, placement=near, preloaded=True)
+            return rt.tensor(given, dtype, name=name, placement=near, resident=True)
 
         def square(source: Array | None, name: str) -> DeviceTensor:
-            return rt.tensor((hidden, hidden) if source is None else source, dtype, name=name, preloaded=True)
+            return rt.tensor((hidden, hidden) if source is None else source, dtype, name=name, resident=True)
 
         return cls(
             problem,

@@ -158,7 +158,7 @@ class TimedRun:
             whole = np.zeros(count, numpy_dtype(self.case.dtype))
             whole[at : at + len(array)] = array
             array = whole
-        return rt.tensor(array, self.case.dtype, name=name, device=rank, preloaded=True)
+        return rt.tensor(array, self.case.dtype, name=name, device=rank, resident=True)
 
     def _in_counts(self) -> list[int]:
         call, kind = self._call, self.algorithm.kind

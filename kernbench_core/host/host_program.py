@@ -18,7 +18,7 @@ from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.kernel.bridge import Bridge, in_kernel
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.units import format_time
+from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -150,6 +150,9 @@ class Shared:
     timed: dict[str, CallSite | None] = attrs.field(factory=dict)
     #: The parameters of units that programs read, by node and name.
     params_read: dict[tuple[str, str], Any] = attrs.field(factory=dict)
+    #: The names of tensors that are on the device before the run, and the bytes of those that were made.
+    resident: tuple[str, ...] = ()
+    resident_bytes: dict[str, int] = attrs.field(factory=dict)
     #: Where files are kept that programs read, None where nobody wants them.
     inputs: Inputs | None = None
     #: Called with True when a program goes on, and with False when it waits again; not for polls. None: nobody.
@@ -162,6 +165,26 @@ class Shared:
 
             self.plugins = load_plugins()
         return self.plugins
+
+    def is_resident(self, name: str, nbytes: int) -> bool:
+        """Whether the run says of a tensor that it is on the device before; that is noted."""
+        if name not in self.resident and "all" not in self.resident:
+            return False
+        self.resident_bytes[name] = nbytes
+        return True
+
+    def note_residents(self) -> None:
+        """Have the result say which tensors were there before the run; UsageError for a name that none had."""
+        missing = [name for name in self.resident if name != "all" and name not in self.resident_bytes]
+        if missing:
+            made = ", ".join(dict.fromkeys(filter(None, self.tensors.values()))) or "none that has a name"
+            raise UsageError(
+                f"--resident must name tensors that the run copies to the device, not {missing[0]!r}; its tensors are "
+                f"{made}."
+            )
+        if self.resident_bytes:
+            names, nbytes = ", ".join(self.resident_bytes), format_bytes(sum(self.resident_bytes.values()))
+            self.notes[f"On the device before the run, without a simulated copy: {names} ({nbytes})."] = None
 
     def tell_host(self, runs: bool) -> None:
         """Tell who wants to know that a program goes on, or waits."""

@@ -66,15 +66,15 @@ class HostTensors(HostProgram):
         name: str | None = None,
         placement: Placements | None = None,
         device: int | str | Iterable[int] | None = None,
-        preloaded: bool = False,
+        resident: bool = False,
     ) -> DeviceTensor:
         """Place an array, or random numbers of a shape, in device memory, and take the time of the copy.
 
         `source` is an array, or a tuple of ints that is a shape: then the content is drawn from `rt.rng`
         (normal floats, ints from -8 to 7, unsigned ones from 0 to 15). `dtype` is a name like "f16"; default the
         array's own, f32 for a shape or a list of Python floats. A float64 array without one is a StoreError.
-        Every copy of a replicated tensor is written, and takes its time. With `preloaded` the data is there already:
-        nothing is copied, and only the MMUs are told. For `placement` and `device` see `empty`.
+        Every copy of a replicated tensor is written, and takes its time. With `resident`, as weights are, the data is
+        there before the run: nothing is copied, and only the MMUs are told. For `placement` and `device` see `empty`.
         """
         self.require_host("rt.tensor")
         shape = _as_shape(source)
@@ -92,7 +92,7 @@ class HostTensors(HostProgram):
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
         self._put(tensor, array)
-        if not preloaded:
+        if not self.shared.is_resident(tensor.name, tensor.nbytes) and not resident:
             self.request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
 

@@ -70,7 +70,7 @@ class EngineOptions(DeviceOptions):
     change no result; one of them at most may bring a clock (`RunObserver`). `plugins` are what `rt.plugins` gives
     (default: the installed). Each `spill_rows` records of the op log go to temporary files. `wall` is the wall time
     that is left of more than the run (default: that of `limits`, for the run alone). `inputs` keep the files that the
-    bench reads, `meter` measures launches.
+    bench reads, `meter` measures launches. `resident` names tensors that are there before the run, by commas, or "all".
     """
 
     seed: int = 0
@@ -85,6 +85,7 @@ class EngineOptions(DeviceOptions):
     wall: WallTime | None = None
     inputs: Inputs | None = None
     meter: MeasuresFigures | None = None
+    resident: str = ""
 
 
 class GraphEngine:
@@ -113,7 +114,8 @@ class GraphEngine:
         self._finished = False
         self._horizon_ns = 0.0
         #: What the host programs of the run share, and the first of them, the bench.
-        self.shared = Shared(plugins=options.plugins, inputs=options.inputs)
+        named = tuple(filter(None, options.resident.split(",")))
+        self.shared = Shared(plugins=options.plugins, inputs=options.inputs, resident=named)
         self.runtime: Runtime | None = None
         self.meter = options.meter
         machine = self.machine = machine_of(graph)
@@ -191,6 +193,7 @@ class GraphEngine:
             raise
         for other in self.shared.programs[1:]:
             other.bridge.close()
+        self.shared.note_residents()
         if all(isinstance(request, MmuMapMsg) for request in self.shared.requests):
             raise UsageError(
                 f"bench {program!r} must submit something to the device, but it returned without a copy or a "

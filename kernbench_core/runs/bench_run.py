@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 #: Options of a run that trials of a kernel's configurations have, too.
 OF_TRIALS = (
-    "device", "seed", "data", "race_by", "materialize", "oob", "pipeline_loops", "placement", "max_events",
+    "device", "seed", "data", "race_by", "materialize", "oob", "pipeline_loops", "placement", "resident", "max_events",
     "max_sim_ns", "timeout_s",
 )  # fmt: skip
 
@@ -314,6 +314,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             oob=options.oob,
             pipeline_loops=options.pipeline_loops,
             placement=options.placement,
+            resident=options.resident,
             plugins=plugins,
             wall=wall,
             inputs=request.inputs,

@@ -43,7 +43,9 @@ OPTIONS: Mapping[str, Any] = {
     if option.kept and name not in LIMITS
 }
 #: Those that manifests of earlier versions do not have.
-LATER = ("verify_ops", "race_by", "materialize", "oob", "pipeline_loops", "placement", "grid", "changes", "backend")
+LATER = (
+    "verify_ops", "race_by", "materialize", "oob", "pipeline_loops", "placement", "resident", "grid", "changes", "backend",
+)  # fmt: skip
 #: What the fields of a manifest must be, in the order in which they stand there.
 FORMS: Mapping[str, Any] = {
     "bench": dict,

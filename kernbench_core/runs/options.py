@@ -86,6 +86,14 @@ def _places(given: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def _names(given: Any) -> str:
+    texts = given.split(",") if isinstance(given, str) else given
+    named = isinstance(texts, tuple | list) and all(isinstance(text, str) for text in texts)
+    if not named or (given != "" and not all(text.strip() for text in texts)):
+        raise UsageError(f"resident must be names of tensors, as 'weights' or 'k,v', or 'all', not {brief(given)}.")
+    return ",".join(dict.fromkeys(text.strip() for text in texts))
+
+
 def _grid(given: object) -> str | None:
     """Return a grid as the command line has it; UsageError for what has no such form."""
     if given is None or isinstance(given, str):
@@ -203,6 +211,15 @@ class RunOptions(OptionRecord):
             group=KERNELS,
         ),
     ] = "near"
+    resident: Annotated[
+        str,
+        Option(
+            "These tensors are on the device before the run: no copy of them is simulated.",
+            "NAME[,NAME]|all",
+            kept=True,
+            group=BENCH,
+        ),
+    ] = attrs.field(default="", converter=_names)
     out: Annotated[
         str | Path | None, Option("Save manifest, result and op log in this folder.", "DIR", group=OUTPUT)
     ] = None

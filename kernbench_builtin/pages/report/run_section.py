@@ -58,6 +58,8 @@ def command(result: Mapping[str, Any]) -> str:
         words.append("--no-data")
     if manifest.get("placement", "near") != "near":
         words += ["--placement", str(manifest["placement"])]
+    if manifest.get("resident"):
+        words += ["--resident", str(manifest["resident"])]
     if manifest.get("pipeline_loops") is False:
         words.append("--no-pipeline-loops")
     if is_run and manifest.get("race_by", "pe") != "pe":

@@ -132,7 +132,7 @@ def placed(rt: Runtime, name: str, value: object, placement: Placements | None =
         if value.is_empty:
             return rt.empty(value.shape, value.dtype, name=name, placement=placement)
         zeros = np.zeros(value.shape, value.numpy_dtype)
-        return rt.tensor(zeros, value.dtype, name=name, preloaded=True, placement=placement)
+        return rt.tensor(zeros, value.dtype, name=name, resident=True, placement=placement)
     if not isinstance(value, np.ndarray):
         return value
-    return rt.tensor(value, dtype_name(value.dtype), name=name, preloaded=True, placement=placement)
+    return rt.tensor(value, dtype_name(value.dtype), name=name, resident=True, placement=placement)

@@ -164,7 +164,7 @@ def test_whatever_is_changed_the_answer_is_the_fresh_one(tmp_path: Path, monkeyp
 OPTIONS: dict[str, Any] = {
     "device": "sip:0", "seed": 7, "data": False, "verify_data": True, "verify_ops": True, "explain": True,
     "tcm_map": True, "race_by": "program", "materialize": "on_demand", "oob": "poison", "pipeline_loops": False,
-    "placement": "blocks", "outputs": True,
+    "placement": "blocks", "outputs": True, "resident": "all",
     "max_events": 10**9, "max_sim_ns": 1e9, "timeout_s": 600.0, "set": ("cube.pes=2",),
     "params": {"n": 128}, "topology": "default", "depends": ("$SCALE",), "shake": 3, "shake_seed": 5,
 }  # fmt: skip
@@ -172,6 +172,7 @@ OPTIONS: dict[str, Any] = {
 OTHERS = {
     "links", "strict_races", "strict_python", "level", "window", "trace", "out", "report", "cached",
     "on_progress", "watcher", "plugins", "timeline", "bench", "grid", "components", "backend", "engine", "record",
+    "what_if",
 }  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def test_it_takes_the_time_of_a_bench_that_has_the_data_there() -> None:
     x, y, out = (ramp(100) for _ in range(3))
 
     def bench(rt: Any) -> None:
-        tensors = [rt.tensor(array, preloaded=True) for array in (x, y, out)]
+        tensors = [rt.tensor(array, resident=True) for array in (x, y, out)]
         rt.launch(axpy, *tensors, 100, 2.0, grid=(4,))
 
     alone, by_hand = launch(axpy, x, y, out, 100, 2.0, grid=(4,)), kb.run(bench, **on_machine())

@@ -29,7 +29,7 @@ def verdict(kernel: Kernel, *more: Any, pes: int = 4) -> RunVerdict:
     """Run a kernel over two matrices on all PEs of a cube; return the verdict."""
 
     def bench(rt: Any) -> None:
-        a, c = (rt.tensor((512, 512), "f16", name=name, preloaded=True) for name in "ac")
+        a, c = (rt.tensor((512, 512), "f16", name=name, resident=True) for name in "ac")
         rt.launch(kernel, a, c, *more)
 
     found = kb.run(bench, "tiny", set=[f"cube.pes={pes}"], data=False).part(RunVerdict)
@@ -220,7 +220,7 @@ def test_ranks_wait_for_one_that_launches_later() -> None:
 
     def train(rank: int, rt: Any, times: int) -> None:
         dist.init_process_group()
-        x = rt.tensor((1024,), "f32", preloaded=True)
+        x = rt.tensor((1024,), "f32", resident=True)
         rt.launch(work, x, 2 if rank else times, grid=(1,))
         dist.all_reduce(x)
 
@@ -250,7 +250,7 @@ def test_what_a_pe_loads_again_is_counted(plugins: Plugins, asked: list[list[int
 
 
     def bench(rt: Any) -> None:
-        rt.launch(loads, *(rt.tensor((4096,), "f16", name=name, preloaded=True) for name in "ac"))
+        rt.launch(loads, *(rt.tensor((4096,), "f16", name=name, resident=True) for name in "ac"))
 
     engine = GraphEngine(compile_topology(configure(plugins, "tiny", None, ()), plugins), plugins.components,
                          meter=FiguresMeter())
@@ -262,10 +262,10 @@ def test_what_a_pe_loads_again_is_counted(plugins: Plugins, asked: list[list[int
 
 def test_only_what_the_host_copies_is_a_copy() -> None:
     """Tensors that are there from the beginning cost page-table updates alone, which no reuse of data saves."""
-    for preloaded, told in ((True, "telling the device's page tables"), (False, "host copies take")):
+    for resident, told in ((True, "telling the device's page tables"), (False, "host copies take")):
 
-        def bench(rt: Any, preloaded: bool = preloaded) -> None:
-            x, *_ = (rt.tensor((64,), "f32", name=f"x{at}", preloaded=preloaded) for at in range(8))
+        def bench(rt: Any, resident: bool = resident) -> None:
+            x, *_ = (rt.tensor((64,), "f32", name=f"x{at}", resident=resident) for at in range(8))
             rt.launch(lambda x, tl: tl.store(x, tl.load(x, shape=(64,))), x, grid=(1,))
 
         found = kb.run(bench, "tiny", data=False).part(RunVerdict)

@@ -303,7 +303,7 @@ def test_paths_of_launches_that_are_alike_are_told_once(tmp_path: Path, capsys: 
     """And those of many that differ not all; one PE has a program, and does not have it."""
 
     def bench(rt: Any) -> None:
-        x = rt.tensor((4096,), "f32", name="x", preloaded=True)
+        x = rt.tensor((4096,), "f32", name="x", resident=True)
         for times in (*([1] * 4), *range(2, 12)):
             rt.launch(lambda x, times, tl: [tl.load(x, shape=(64,)) for _ in range(times)], x, times, grid=(1,))
 
@@ -336,7 +336,7 @@ def test_a_run_that_a_limit_ends_says_what_limited_it() -> None:
     told = {600: ("multiplies, which had not ended on 4 PEs: the slowest PE spends ", dot), 40: (nothing, nothing)}
 
     def bench(rt: Any) -> None:
-        a, c = (rt.tensor(LARGE, "f16", name=name, preloaded=True) for name in "ac")
+        a, c = (rt.tensor(LARGE, "f16", name=name, resident=True) for name in "ac")
         rt.launch(multiplies, a, c)
 
     for events, (begin, end) in told.items():

@@ -29,7 +29,7 @@ def test_a_batch_is_free_of_deadlocks_whatever_its_order() -> None:
     @started
     def program(rank: int, rt: Any) -> None:
         out = {other: rt.empty((262_144,)) for other in order[rank]}
-        ops = [dist.P2POp(dist.isend, rt.tensor(each[rank, other], preloaded=True), other) for other in order[rank]]
+        ops = [dist.P2POp(dist.isend, rt.tensor(each[rank, other], resident=True), other) for other in order[rank]]
         ops += [dist.P2POp(dist.irecv, out[other], other) for other in order[rank]]
         works = dist.batch_isend_irecv(ops)
         assert len(works) == 4 and not works[0].is_completed()
@@ -86,7 +86,7 @@ def test_any_legal_batches(
             sender, receiver, count, dtype = messages[number]
             batch = own[number * rounds // len(messages)]
             if sends:
-                batch.append(dist.P2POp(dist.isend, rt.tensor(arrays[number], preloaded=True), receiver))
+                batch.append(dist.P2POp(dist.isend, rt.tensor(arrays[number], resident=True), receiver))
             else:
                 outs[number] = rt.empty((count,), dtype)
                 batch.append(dist.P2POp(dist.irecv, outs[number], sender))

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
-from kernbench_core.errors import (
-    StoreError,
-    UninitializedReadError,
-)
+from kernbench_core.errors import StoreError, UninitializedReadError, UsageError
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.values.dtypes import numpy_dtype
 from tests.core.host.host_programs import copy_kernel, run
@@ -40,7 +37,7 @@ def test_numpy_between_launches_computes_what_it_needs_and_takes_no_time() -> No
     assert len([op for op in result.op_log if op.op_name == "dma_write"]) == 2 * 4
 
 
-def test_preloaded_data_takes_no_copy() -> None:
+def test_resident_data_takes_no_copy() -> None:
     """What is there already costs what an empty tensor costs, and holds the data."""
 
     def bench(rt: Any) -> None:
@@ -48,7 +45,7 @@ def test_preloaded_data_takes_no_copy() -> None:
         rt.empty((1024,), "f32")
         empty = rt.now - begin
         begin = rt.now
-        x = rt.tensor(np.arange(1024, dtype=np.float32), preloaded=True)
+        x = rt.tensor(np.arange(1024, dtype=np.float32), resident=True)
         assert rt.now - begin == empty
         assert x.numpy().sum() == 1023 * 512
         begin = rt.now
@@ -56,6 +53,26 @@ def test_preloaded_data_takes_no_copy() -> None:
         assert rt.now - begin > empty
 
     run(bench)
+
+
+def test_a_run_says_which_tensors_are_there_before_it() -> None:
+    """By their names, or all: the program and its data are the same, and the result says so."""
+
+    def bench(rt: Any) -> None:
+        x, y = (rt.tensor(np.full(1024, at, np.float32), name=name) for at, name in enumerate("xy"))
+        rt.launch(copy_kernel, y, x, 16)
+        assert (x.numpy().sum(), y.numpy().sum()) == (2 * 16 * rt.n_pes, 1024)
+
+    plain, one, both = (run(bench, resident=names) for names in ("", "y", "all"))
+    assert plain.phases["host_to_device"] > one.phases["host_to_device"] > both.phases["host_to_device"]
+    told = [[each for each in done.timing.warnings if "before the run" in each] for done in (plain, one, both)]
+    sentence = "On the device before the run, without a simulated copy: "
+    assert told == [[], [f"{sentence}y (4 KiB)."], [f"{sentence}x, y (8 KiB)."]]
+    with pytest.raises(UsageError) as caught:
+        run(bench, resident="y,z")
+    assert str(caught.value) == (
+        "--resident must name tensors that the run copies to the device, not 'z'; its tensors are x, y."
+    )
 
 
 def test_numpy_waits_in_simulated_time_for_a_running_launch_of_that_tensor() -> None:

@@ -38,6 +38,7 @@ TYPED: dict[str, tuple[tuple[str, ...], Any]] = {
     "oob": (("--oob", "poison"), "poison"),
     "pipeline_loops": (("--no-pipeline-loops",), False),
     "placement": (("--placement", "blocks"), "blocks"),
+    "resident": (("--resident", "a, b"), "a,b"),
     "out": (("--out", "o"), "o"),
     "outputs": (("--outputs",), True),
     "depends": (("--depends", "a.csv", "--depends", "$B"), ("a.csv", "$B")),
