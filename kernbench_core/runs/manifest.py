@@ -44,7 +44,8 @@ OPTIONS: Mapping[str, Any] = {
 }
 #: Those that manifests of earlier versions do not have.
 LATER = (
-    "verify_ops", "race_by", "materialize", "oob", "pipeline_loops", "placement", "resident", "grid", "changes", "backend",
+    "verify_ops", "race_by", "materialize", "oob", "pipeline_loops", "placement", "resident", "grid", "changes",
+    "backend",
 )  # fmt: skip
 #: What the fields of a manifest must be, in the order in which they stand there.
 FORMS: Mapping[str, Any] = {
