@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 import numpy as np
 
+from kernbench_builtin.machines.figures.columns_file import write_arrays
 from kernbench_core.errors import UsageError
 from kernbench_core.topology.naming import pe_prefix
 
@@ -70,7 +71,7 @@ class Recording:
         arrays = {name: _column(rows, _WIDTH[name]) for name, rows in columns.items()}
         arrays |= {"text": np.frombuffer(text.encode(), np.uint8), "asks": np.array(flat, np.int64)}
         with path.open("xb") as file:
-            np.savez_compressed(file, **arrays)
+            write_arrays(file, arrays)
 
     @classmethod
     def load(cls, path: Path) -> Recording:

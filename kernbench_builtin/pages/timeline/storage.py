@@ -11,6 +11,7 @@ from typing import IO, Any, Final
 import attrs
 import numpy as np
 
+from kernbench_builtin.machines.figures.columns_file import write_arrays
 from kernbench_builtin.pages.timeline.activity import Activity
 from kernbench_builtin.pages.timeline.columns import column_names, column_type
 from kernbench_builtin.pages.timeline.timeline import Counter, Flows, Spans, Timeline, Track
@@ -52,7 +53,7 @@ def save(timeline: Timeline, path: str | Path | IO[bytes]) -> None:
             arrays[f"{type(table).__name__.lower()}.{name}"] = getattr(table, name)
     for name in ("times_ns", "values"):
         arrays[f"counters.{name}"] = np.concatenate([np.empty(0), *(getattr(each, name) for each in counters)])
-    np.savez_compressed(path, **arrays)
+    write_arrays(path, arrays)
 
 
 def load(path: str | Path) -> Timeline:
