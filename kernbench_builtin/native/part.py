@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rich.console import Console
-
     from kernbench_builtin.native.recorded import RecordedRun
     from kernbench_builtin.native.recorder import StreamRecorder
     from kernbench_core.host.session import GraphEngine
@@ -99,12 +97,12 @@ class NativePart(RunPart):
         return recorded.asked_what_if() if self.options.what_if else recorded
 
     @classmethod
-    def show(cls, answer: "RecordedRun", console: "Console", *, verbose: bool = False) -> None:
+    def show(cls, answer: "RecordedRun", console: Any, *, verbose: bool = False) -> None:
         """Print what a faster resource would gain."""
         if answer.gains is not None:
-            from kernbench_builtin.native.command import lines
+            from kernbench_builtin.native.gain_text import gain_lines
 
-            console.print("\n" + "\n".join(lines(answer.gains)), highlight=False, markup=False)
+            console.print("\n" + "\n".join(gain_lines(answer.gains)), highlight=False, markup=False)
 
     def save(self, folder: "Path", answers: "Mapping[str, Any]") -> None:
         """Write the recording into the run's folder."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernbench_builtin.native.command import lines, worked_out
+from kernbench_builtin.native.command import worked_out
+from kernbench_builtin.native.gain_text import gain_lines
 from kernbench_builtin.native.resources import FREE, RESOURCES
 from kernbench_builtin.native.timing import library_file
 from kernbench_builtin.native.what_if import what_if
@@ -55,7 +56,7 @@ def test_a_run_is_recorded_compared_and_asked_what_if(tmp_path: Path) -> None:
     result = run("gemm", "tiny", SMALL["gemm"], plugins=plugins(), record=True, engine="both", out=folder)
     assert any(line.startswith("Both engines give the same times, bit for bit: of ") for line in result.timing.warnings)
     found = worked_out(folder, plugins())
-    told = lines(found)
+    told = gain_lines(found)
     assert told[0].startswith("now: kernels ")
     assert any(line.startswith("PCIe  ") for line in told) and any("chose its blocks by" in line for line in told)
     plain = found.to_json()
@@ -102,7 +103,7 @@ def test_a_run_is_asked_at_once(inside: Run) -> None:
     plain = json.loads(inside(*asked, "--json").stdout)["native"]["what_if"]
     result = run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), what_if=True)
     assert plain == json.loads(json.dumps(result.native.gains.to_json()))
-    assert "\n".join(lines(result.native.gains)) in told
+    assert "\n".join(gain_lines(result.native.gains)) in told
     assert plain["total"]["runs"] == 8 and plain["total"]["low_ns"] < plain["total"]["high_ns"]
     spread = result.native.gains.total.width_ns
     for resource, twice, _ in result.native.gains.rows:
