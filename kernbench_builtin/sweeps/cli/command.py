@@ -59,6 +59,8 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @with_parameters(*grouped(
     "Folder",
     Declared("-o", "folder", metavar="DIR", help="Save each point as it ends, and the tables, in this folder."),
+    Declared("--report", metavar="FILE", help="Write the page of the sweep at its end; needs -o.",
+             shell_complete=completed_by("files")),
     Declared("--resume", is_flag=True, help="Continue the sweep in DIR."),
     Declared("--retry-failed", is_flag=True, help="Run failed points again."),
     Declared("--retry-changed", is_flag=True, help="Run points again whose files or code have changed."),
@@ -69,7 +71,7 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
 @with_parameters(JSON, QUIET)
 @click.pass_obj
 def sweep(
-    shell: Shell, /, bench: str, folder: str | None, processes: int | None, scheduler: str | None,
+    shell: Shell, /, bench: str, folder: str | None, report: str | None, processes: int | None, scheduler: str | None,
     patience_s: float | None, resume: bool, retry_failed: bool, retry_changed: bool, as_json: bool,
     quiet: bool, **asked: Any,
 ) -> int:  # fmt: skip
@@ -80,10 +82,14 @@ def sweep(
 
     with doing("planning the sweep"):
         session = SweepSession.of(shell, bench, folder, resume or retry_failed or retry_changed, as_json, quiet, asked)
+        page = None if report is None else session.page(report)
     patience = {} if patience_s is None else {"patience_s": patience_s}
-    return session.run(
+    code = session.run(
         processes=processes, scheduler=scheduler, retry_failed=retry_failed, retry_changed=retry_changed, **patience
     )
+    if page is not None:
+        session.write_page(page)
+    return code
 
 
 def _check_where(processes: int | None, scheduler: str | None, patience_s: float | None, search: str | None) -> None:

@@ -98,6 +98,21 @@ class SweepSession:
             raise
         return self._end(done)
 
+    def page(self, report: str) -> Path:
+        """Return where the sweep's page goes; UsageError where it cannot be written, or no folder holds the sweep."""
+        from kernbench_core.process.whole_files import check_file
+
+        if self.folder is None:
+            raise UsageError("--report must be given with -o DIR, which holds the sweep that the page shows; add it.")
+        return check_file("report", Path(report), ".html")
+
+    def write_page(self, path: Path) -> None:
+        """Write the sweep's page, as `kernbench report` does."""
+        from kernbench_builtin.sweeps.pages.folder import SavedSweep
+
+        assert self.folder is not None, "`page` asked for it"
+        SavedSweep().write_page(self.shell, self.folder, path, ())
+
     @property
     def tells(self) -> bool:
         """Whether more than the end is shown."""

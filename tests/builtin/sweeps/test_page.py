@@ -21,6 +21,7 @@ from kernbench_builtin.sweeps.axes import PARAM, SET, read_axis
 from kernbench_builtin.sweeps.evaluate import blank_record, job_of
 from kernbench_builtin.sweeps.pages.page import front_of, read_sweep_page
 from kernbench_core.errors import UsageError
+from tests.commands import Run
 from tests.core.working_machine import plugins
 
 ROWS = "components.pe_gemm.params.rows"
@@ -274,3 +275,15 @@ def test_what_was_screened_is_the_best_of_nothing() -> None:
         "Screened against in full, time: rank correlation 1.00, error 48.81% (median), 50.00% (largest), over 2 "
         "points.",
     ]
+
+
+def test_a_sweep_writes_its_page_at_its_end(inside: Run, tmp_path: Path) -> None:
+    """The one that `kernbench report` writes of its folder, without which there is none."""
+    asked = ["sweep", "vector-add", "--topology", "tiny", "-p", "n=64,128", "-q"]
+    here, folder = tmp_path / "here.html", tmp_path / "s"
+    refused = inside(*asked, "--report", str(here))
+    assert (refused.returncode, here.exists()) == (2, False)
+    assert "--report must be given with -o DIR, which holds the sweep that the page shows; add it." in refused.stderr
+    assert inside(*asked, "--report", str(here), "-o", str(folder)).returncode == 0
+    assert inside("report", str(folder), "-o", str(tmp_path / "later.html")).returncode == 0
+    assert here.read_text() == (tmp_path / "later.html").read_text()
