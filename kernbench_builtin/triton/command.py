@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext, redirect_stdout
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 _MODULE = "kernbench.module"
 _INTERRUPTED = 130
+#: Options of `kernbench run` that a script has not.
+_NOT_OF_SCRIPTS = ("race_by", "materialize", "verify_data", "grid")
+_OF_RUN = tuple(f"--{name.replace('_', '-')}" for name in _NOT_OF_SCRIPTS)
+#: How alike two options are, from 0 to 1, of which one is a slip for the other.
+_SLIP = 0.85
 #: Options for which a script has to run: those that write files.
 _FILES = ("trace", "out", "report")
 
@@ -40,7 +46,22 @@ class ScriptCommand(GroupedCommand):
                 raise click.UsageError("option -m must be followed by a module.", ctx)
             ctx.meta[_MODULE] = args[at + 1 :]
             args = args[:at]
+        self._require_meant(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _require_meant(self, ctx: click.Context, args: list[str]) -> None:
+        """Refuse what is hardly meant for the script: an option but for a slip, and one that `kernbench run` has."""
+        own = {name for each in self.get_params(ctx) for name in (*each.opts, *each.secondary_opts)}
+        for arg in args[: args.index("--")] if "--" in args else args:
+            name = arg.partition("=")[0]
+            if not name.startswith("--") or name in own:
+                continue
+            near = get_close_matches(name, own, 1, _SLIP)
+            if near or name in _OF_RUN:
+                what = f"Did you mean {near[0]!r}?" if near else "It is one of kernbench run."
+                raise click.UsageError(
+                    f"No such option {name!r}. {what} Write -- before the options of the script.", ctx
+                )
 
     def _module_at(self, ctx: click.Context, args: list[str]) -> int | None:
         """Return where `-m` stands; None where a script comes before."""
@@ -65,7 +86,7 @@ class ScriptCommand(GroupedCommand):
 @click.option(
     "--points", type=click.IntRange(0), metavar="N", help="Run the first N points of each triton.testing benchmark."
 )
-@run_options(but=("race_by", "materialize", "verify_data", "grid"))
+@run_options(but=_NOT_OF_SCRIPTS)
 @JSON.but(help="Print one JSON object; the script's output goes to stderr.")
 @with_parameters(QUIET, VERBOSE)
 @click.pass_context

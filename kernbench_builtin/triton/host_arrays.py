@@ -90,9 +90,13 @@ class DeviceCopies:
         return found
 
     def _of(self, view: StorageView, where: ArrayPlace) -> DeviceCopy:
-        """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it."""
+        """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it.
+
+        Another array may begin where one did that is gone: it lies where it is put now.
+        """
         address, nbytes = view.address, len(view.storage)
-        same = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes) and _fits(each, view))
+        there = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes))
+        same = (each for each in there if each.owner() is not None and _fits(each, view))
         held = next(same, None) or next((each for each in self._held if _free_for(each, view, where)), None)
         self._held = [each for each in self._held if each is held or not _meets(each, view)]
         if held is None:

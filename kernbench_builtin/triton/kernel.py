@@ -181,7 +181,7 @@ class JitFunction(Launchable):
         kernel = JitKernel(self, hints)
         stages = kernel.stages if simulation.pipelines else None
         asked = JitLaunch(kernel, self.__name__, arguments, shape, site, stages=stages, constants=self.constexprs)
-        return CompiledKernel(self, simulation.launch(asked))
+        return CompiledKernel(self, simulation.launch(asked), simulation.looked_at)
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """Match arguments to parameters, hints left out; UsageError where they do not fit."""
@@ -212,14 +212,23 @@ class CompiledKernel:
 
     n_regs, n_spills, n_max_threads = 32, 0, 1024
 
-    def __init__(self, function: JitFunction, figures: LaunchFigures | None = None) -> None:
+    def __init__(
+        self, function: JitFunction, figures: LaunchFigures | None = None, looked_at: Callable[[], None] | None = None
+    ) -> None:
         self.function = function
-        self.figures = figures
+        self._figures, self._looked_at = figures, looked_at
         self.name = function.__name__
         self.asm: dict[str, str] = {}
 
+    @property
+    def figures(self) -> LaunchFigures | None:
+        """The figures of the launch, which a recording of the run does not hold for."""
+        if self._looked_at is not None:
+            self._looked_at()
+        return self._figures
+
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or self.figures is None:
+        if name.startswith("_") or self._figures is None:
             raise AttributeError(f"compiled kernel {self.name!r} has no attribute {name!r}")
         return getattr(self.figures, name)
 

@@ -20,7 +20,9 @@ from kernbench_builtin.triton.recipe import ScriptRecipe
 from kernbench_builtin.triton.scalars import mapped
 from kernbench_builtin.triton.simulation import facts_of
 from kernbench_builtin.triton.storage import AskedAddresses, StorageView, addresses_of, reached, restored, view_of
+from kernbench_core.callsite import call_site
 from kernbench_core.errors import UsageError
+from kernbench_core.host.host_program import FIGURES
 from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
 from kernbench_core.messages import Launch
@@ -30,6 +32,7 @@ from kernbench_core.runs.bench_run import run
 if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
+    from kernbench_core.callsite import CallSite
     from kernbench_core.host.bench import Bench
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.runtime import Runtime
@@ -63,6 +66,11 @@ class HeldMachine:
         params = {"params": self._recipe.params}
         self._make = make or (lambda bench: run(bench, **params, **{"topology": topology, **usual, **options}))
         self._guest: Guest | None = None
+        self._timed: dict[str, CallSite | None] = {}
+
+    def looked_at(self) -> None:
+        """Take note that the script looks at the figures of a launch, on which what it does may depend."""
+        self._timed.setdefault(FIGURES, call_site())
 
     @property
     def open(self) -> bool:
@@ -81,7 +89,9 @@ class HeldMachine:
 
     def launch(self, asked: JitLaunch, *, kept: bool = True) -> LaunchFigures:
         """Run a kernel, write what it wrote to the host's arrays if that is to be kept, and return its figures."""
-        figures: LaunchFigures = self._ask(lambda copies: _launched(copies, asked, kept).figures)
+        figures: LaunchFigures = self._ask(
+            lambda copies: copies.rt.figures_of(_launched(copies, asked, kept), for_program=False)
+        )
         self.launched += 1
         self._recipe.note(asked)
         return figures
@@ -119,7 +129,7 @@ class HeldMachine:
     def _run(self) -> RunResult:
         def program(rt: Runtime, **_: object) -> None:
             assert self._guest is not None
-            copies, answer = DeviceCopies(rt, self.places), None
+            copies, answer, self._timed = DeviceCopies(rt, self.places), None, rt.shared.timed
             while (request := self._guest.ask(answer)) is not None:
                 try:
                     answer = request(copies)
@@ -353,6 +363,10 @@ class TritonRun:
         figures = self._open_machine().launch(asked)
         self.launches.append(figures)
         return figures
+
+    def looked_at(self) -> None:
+        """Take note that the script looks at the figures of a launch."""
+        self._machine.looked_at()
 
     @contextmanager
     def trying(

@@ -92,6 +92,9 @@ class Simulation(Protocol):
     def launch(self, asked: JitLaunch) -> LaunchFigures:
         """Run a kernel on the device, write what it wrote to the host's arrays, and return its figures."""
 
+    def looked_at(self) -> None:
+        """Take note that what launches looks at the figures of a launch."""
+
     @property
     def shakes(self) -> bool:
         """Whether trials that are near each other run again on machines that are the same but for a thousandth."""

@@ -192,6 +192,10 @@ class Shared:
             self.on_host(runs)
 
 
+FIGURES: Final = "the figures of a launch"
+"""What `Shared.timed` calls them."""
+
+
 class ParamsRead(Mapping[str, Any]):
     """The parameters of a node, of which is noted what is read."""
 
@@ -321,9 +325,13 @@ class HostProgram:
         """The plug-ins of the run."""
         return self.shared.loaded_plugins()
 
-    def figures_of(self, handle: LaunchHandle) -> Any:
-        """Return the figures of a launch, None for one that is not over, or where nobody measures."""
-        self.note_timed("the figures of a launch")
+    def figures_of(self, handle: LaunchHandle, *, for_program: bool = True) -> Any:
+        """Return the figures of a launch, None for one that is not over, or where nobody measures.
+
+        Not `for_program` they are for a result: what the program does does not depend on them.
+        """
+        if for_program:
+            self.note_timed(FIGURES)
         return self._session.figures_of(handle)
 
     @property

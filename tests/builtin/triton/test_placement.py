@@ -125,7 +125,7 @@ def test_an_array_stays_where_its_first_launch_put_it() -> None:
         out = np.zeros(4096, np.float32)
         moving()[(8,)](x, row, out, 4096, 0, BLOCK=512)
     found = [(each.name, each.piece) for each in sim.places if each.name != "row_ptr"]
-    assert found[:2] == [("x_ptr", 4096), ("out_ptr", 4096)] and found[2:] in ([], [("out_ptr", 2048)])
+    assert found == [("x_ptr", 4096), ("out_ptr", 4096), ("out_ptr", 2048)]
 
 
 def test_a_part_in_order_lies_as_it_would_alone() -> None:
@@ -200,3 +200,22 @@ def test_a_placement_that_places_nothing_is_said(plugins: Plugins) -> None:
     for placement in ("blocks", "near"):
         result = kb.run("vector-add", "tiny", {"n": 4096}, placement=placement, data=False, plugins=plugins)
         assert (told in result.warnings) is (placement == "blocks")
+
+
+def test_an_array_where_one_was_lies_where_its_own_launch_puts_it() -> None:
+    """Memory of the host that is used again: later launches take no longer than in a run that keeps all arrays."""
+
+    def times(keep: list[Any]) -> list[float]:
+        def launch(block: int) -> float:
+            x, row, out = np.ones(1 << 16, np.float32), np.zeros(7, np.float32), np.empty(1 << 16, np.float32)
+            kernel[(len(x) // block,)](x, row, out, len(x), 0, BLOCK=block)
+            if keep:
+                keep.append((x, row, out))
+            return sim.launches[-1].time_ns
+
+        with kb.triton("default") as sim:
+            kernel = moving()
+            return [launch(block) for block in (16384, 16384, 16384, 256, 256, 256, 256)]
+
+    kept, dropped = times([None]), times([])
+    assert all(after < 1.01 * before for after, before in zip(dropped, kept, strict=True))

@@ -128,6 +128,21 @@ def test_what_a_script_raises_is_told_from_its_own_lines_on(call: Call) -> None:
     ]
 
 
+def test_options_of_the_script_are_its_own(call: Call) -> None:
+    """Those that kernbench has nothing like, and behind -- all."""
+    code, out, _ = call("scale.py", "--topology", "tiny", "-q", "--size=3", "--", "--topolgy", "--verify-data", "0")
+    assert code == 0 and "['--size=3', '--topolgy', '--verify-data', '0']" in out
+
+
+def test_a_script_is_asked_what_if(call: Call) -> None:
+    """Its launches are looked at by the result alone; a script that looks at a time has a run that does not hold."""
+    code, out, _ = call("scale.py", "--topology", "tiny", "--what-if", "0")
+    assert code == 0 and "if this were faster " in out
+    looks = "print(scale_kernel[lambda meta: (1,)](x, x, 64).time_ns)"
+    code, _, errors = call("scale.py", "--topology", "tiny", "--what-if", looks)
+    assert code == 2 and "because of:\n  a program that asks for the figures of a launch at " in errors
+
+
 def test_bad_command_lines(call: Call) -> None:
     """A sentence each."""
     for args, sentence in (
@@ -137,6 +152,10 @@ def test_bad_command_lines(call: Call) -> None:
         (("-m",), "option -m must be followed by a module. See 'kernbench triton --help'."),
         (("--links", "all", "scale.py"),
          "--links says which links --json and --out have; leave out --links all, or give one of them, too."),
+        (("scale.py", "--topolgy", "tiny"), "No such option '--topolgy'. Did you mean '--topology'? Write -- before "
+         "the options of the script. See 'kernbench triton --help'."),
+        (("--verify-data=1", "scale.py"), "No such option '--verify-data'. It is one of kernbench run. Write -- before "
+         "the options of the script. See 'kernbench triton --help'."),
         (("-q", "-v", "scale.py"), "options -q and -v exclude each other; give one of them."),
     ):
         code, out, errors = call(*args)
