@@ -58,7 +58,7 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
 
 def _try(rule: str, change: str, evidence: str, gain: float, about: str = "kernel") -> Advice:
     gain = min(gain, 0.95)
-    return Advice(rule, f"{change}: {evidence}; up to {gain:.0%} less time.", gain, about)
+    return Advice(rule, f"{change}: {evidence}; about {gain:.0%} less time.", gain, about)
 
 
 def _note(rule: str, evidence: str, gain: float) -> Advice:
@@ -182,7 +182,8 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     if line:
         told = f"tl.load at {line} is not under way before its iteration, as {why}: {told}"
     if facts.triton and why and not line:
-        yield _try("loads-ahead", "num_stages=3, with --pipeline-loops", f"{why}; {told}", could)
+        change = "num_stages=3" if "num_stages" in why else "drop --no-pipeline-loops"
+        yield _try("loads-ahead", change, f"{why}; {told}", could)
     elif facts.triton or turns <= 2 or facts.reads or facts.share("message") > 0.1:
         yield _note("loads-ahead", told, could)
     else:
