@@ -139,7 +139,7 @@ def current(call: str) -> Simulation:
     if not _OPEN:
         raise UsageError(
             f"{call} must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' runs; "
-            "there is no machine to launch it on."
+            "there is no machine to launch it on. In a file that is imported, launch below if __name__ == '__main__'."
         )
     simulation, thread = _OPEN[-1]
     if threading.get_ident() != thread:

@@ -16,6 +16,7 @@ from kernbench_core.kernel.bridge import in_kernel
 from kernbench_core.memory.placement import Layout, Placement
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.values.arrays import Array
+from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.region import Region, runs
 from kernbench_core.values.value import AssemblyValue, Part, Value
 from kernbench_core.values.views import AbstractValue
@@ -166,11 +167,24 @@ class DeviceTensor(Pictured):
             return lambda: AbstractValue(self.shape, self.dtype)
         try:
             return self._joined(replica)
-        except UninitializedReadError:
-            raise UninitializedReadError(
-                f"tensor {self.name!r} must be written before the host looks at it, and part of it was not; store to "
-                "it in a kernel, or make it with rt.zeros."
-            ) from None
+        except UninitializedReadError as error:
+            raise self._unwritten(self.name, error, replica) from None
+
+    def _unwritten(self, name: str, error: UninitializedReadError, replica: int = 0) -> UninitializedReadError:
+        """Return what says of a tensor, or of a part called so, that an element was not written."""
+        layout, first, which = self.allocation.layout, min(error.missing, default=(0, 0, 0, 0))[0], "part of it"
+        at = 0
+        for cell in self.allocation.replica(replica) if layout is None or layout.in_order else ():
+            if cell.pa <= first < cell.pa + cell.nbytes:
+                index = np.unravel_index((at + first - cell.pa) // itemsize(self.dtype), self.shape)
+                element = f"element {[int(each) for each in index]}"
+                which = f"its {element}" if name == self.name else f"{element} of {self.name!r}"
+            at += cell.nbytes
+        return UninitializedReadError(
+            f"tensor {name!r} must be written before the host looks at it, and {which} was not; store to it in a "
+            "kernel, or make it with rt.zeros.",
+            error.missing,
+        )
 
     def _joined(self, replica: int) -> Callable[[], Value]:
         """Put the cells of a copy together to the tensor."""
@@ -276,11 +290,8 @@ class DeviceTensor(Pictured):
             at += cell.nbytes
         try:
             return self._runtime.materialize(self._runtime.store.value("hbm", tuple(regions), shape, self.dtype))
-        except UninitializedReadError:
-            raise UninitializedReadError(
-                f"tensor {name!r} must be written before the host looks at it, and part of it was not; store to "
-                "it in a kernel, or make it with rt.zeros."
-            ) from None
+        except UninitializedReadError as error:
+            raise self._unwritten(name, error) from None
 
     def __repr__(self) -> str:
         placed = "rows dealt" if self.placement is None else f"({', '.join(map(str, self.placement))})"

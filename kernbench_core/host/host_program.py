@@ -78,6 +78,11 @@ class LaunchHandle(Pictured):
     @property
     def over(self) -> bool:
         """Whether every PE has ended its programs, and the host has been told; asking takes no time."""
+        self.program.note_timed("the state of a launch")
+        return self.has_ended()
+
+    def has_ended(self) -> bool:
+        """Say what `over` says, for a result: what a program does does not depend on it."""
         launch = self.launch
         return bool(self.request.response and launch.started_ns) and len(launch.ended_ns) == len(launch.programs)
 
@@ -97,6 +102,7 @@ class LaunchHandle(Pictured):
     def time_ns(self) -> float:
         """How long the kernel ran, in ns: from its first program's start to its last one's end."""
         self._require_over()
+        self.program.note_timed(FIGURES)
         return max(self.launch.ended_ns.values()) - min(self.launch.started_ns.values())
 
     @property
@@ -106,7 +112,7 @@ class LaunchHandle(Pictured):
         return found
 
     def _require_over(self) -> None:
-        if not self.over:
+        if not self.has_ended():
             raise UsageError(
                 f"the figures of {self.name} must be asked for when it is over, and it is not; wait for it before, by "
                 "rt.wait."
@@ -119,7 +125,7 @@ class LaunchHandle(Pictured):
         return self.label or f"the launch of {getattr(kernel, '__name__', repr(kernel))!r}"
 
     def __repr__(self) -> str:
-        shown = repr(self.program.figures_of(self) or format_time(self.time_ns)) if self.over else "not over"
+        shown = repr(self.program.figures_of(self) or format_time(self.time_ns)) if self.has_ended() else "not over"
         return f"<LaunchHandle of {self.name}, {shown}>"
 
 

@@ -141,7 +141,10 @@ def kernel_signature(kernel: Callable[..., Any], call: str = "rt.launch") -> ins
     signature = inspect.signature(kernel)
     own = signature.parameters.get("tl")
     if own is None or own.kind in (own.VAR_POSITIONAL, own.VAR_KEYWORD):
-        raise KernelError(f"kernel {name_of(kernel)!r} must have a parameter named 'tl'; add it, last by custom.")
+        instead = "add it, last by custom"
+        if hasattr(kernel, "fn"):  # of a decorator such as triton.jit
+            instead += ", and drop its decorator; `kernbench triton FILE.py` runs a script written in Triton as it is"
+        raise KernelError(f"kernel {name_of(kernel)!r} must have a parameter named 'tl'; {instead}.")
     return signature.replace(parameters=[p for n, p in signature.parameters.items() if n != "tl"])
 
 

@@ -319,7 +319,7 @@ class GraphEngine:
 
     def figures_of(self, handle: LaunchHandle) -> Any:
         """Return the figures of a launch, None for one that is not over, or where nobody measures."""
-        return None if self.meter is None or not handle.over else self.meter.figures_of(handle)
+        return None if self.meter is None or not handle.has_ended() else self.meter.figures_of(handle)
 
     def get_timing_result(self) -> TimingResult:
         """Return the timing of what has run so far."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_builtin.native.timing import hardware_of, refusals
 from tests.builtin.native.native_rig import changed, machine, plugins, recorded
 
@@ -35,6 +37,19 @@ def test_a_plain_copy_holds() -> None:
 def test_a_program_that_looks_at_the_time_does_not() -> None:
     (cause,) = causes(copy, lambda rt: rt.now)
     assert cause.startswith("a program that asks for rt.now at ") and "here:" in cause
+
+
+@pytest.mark.parametrize("look", ["time_ns", "over", "done", "figures", "busiest", "__repr__"])
+def test_nor_one_that_looks_at_what_its_launch_took(look: str) -> None:
+    """By whichever attribute of the handle: it may launch another kernel for it."""
+
+    def bench(rt: Any) -> None:
+        x, y = rt.tensor(np.zeros((64, 64), np.float16)), rt.zeros((64, 64), "f16")
+        found = getattr(rt.launch(copy, x, y), look)
+        rt.launch(copy, *((y, x) if (found() if callable(found) else found) == 7 else (x, y)))
+
+    _, recording = recorded(bench, meter=FiguresMeter())
+    assert recording.causes, look
 
 
 def test_nor_one_that_asks_whether_a_launch_is_over() -> None:

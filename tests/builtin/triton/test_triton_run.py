@@ -192,7 +192,7 @@ def test_outside_of_runs_and_kernels_it_is_said_what_is_missing() -> None:
         )
     assert refused(lambda: kernel[(1,)](1, 2, 3, 4, BLOCK=2)) == (
         "kernel 'add_kernel' must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' "
-        "runs; there is no machine to launch it on."
+        "runs; there is no machine to launch it on. In a file that is imported, launch below if __name__ == '__main__'."
     )
 
 

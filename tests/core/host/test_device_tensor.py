@@ -93,10 +93,10 @@ def test_what_is_not_there_is_said() -> None:
     holder = Holder()
     written, empty = holder.tensor(), holder.tensor(written=False)
     cases: dict[str, tuple[type[Exception], Any]] = {
-        "tensor 'x' must be written before the host looks at it, and part of it was not; store to it in a kernel, or "
-        "make it with rt.zeros.": (UninitializedReadError, empty.numpy),
-        "tensor 'x[1:3]' must be written before the host looks at it, and part of it was not; store to it in a kernel, "
-        "or make it with rt.zeros.": (UninitializedReadError, empty[1:3].numpy),
+        "tensor 'x' must be written before the host looks at it, and its element [0, 0] was not; store to it in a "
+        "kernel, or make it with rt.zeros.": (UninitializedReadError, empty.numpy),
+        "tensor 'x[1:3]' must be written before the host looks at it, and element [1, 0] of 'x' was not; store to it "
+        "in a kernel, or make it with rt.zeros.": (UninitializedReadError, empty[1:3].numpy),
         "tensor 'x' has shards on PEs 0 to 3, not on PE 7; ask for one of these.": (
             UsageError, lambda: written.local_shape(7),
         ),

@@ -59,8 +59,8 @@ def test_only_the_part_must_have_been_written() -> None:
 
     assert ran(bench) == [[3.0] * 4] * 2
     assert said(lambda rt: rt.empty((8, 4), name="x")[4:6].numpy()) == (
-        "tensor 'x[4:6]' must be written before the host looks at it, and part of it was not; store to it in a kernel, "
-        "or make it with rt.zeros."
+        "tensor 'x[4:6]' must be written before the host looks at it, and element [4, 0] of 'x' was not; store to it "
+        "in a kernel, or make it with rt.zeros."
     )
 
 
