@@ -97,6 +97,15 @@ def expected(timeline: Timeline, low: float, high: float) -> dict[tuple[str, ...
     return {path: ns for path, ns in sums.items() if ns > 1.0}
 
 
+def settled(page: Any) -> Any:
+    """Wait until the flame stays as it is: a page that opens draws it more than once, and a loaded machine late."""
+    before = ""
+    while (now := page.locator(FLAME).inner_html()) != before:
+        before = now
+        page.wait_for_timeout(300)
+    return page
+
+
 def told(page: Any) -> dict[tuple[str, ...], float]:
     """Return what the flame has, of parts with time of their own."""
     page.wait_for_timeout(250)
@@ -125,7 +134,7 @@ def test_a_click_shows_a_part_alone_and_lights_its_line(
     opened: Callable[..., Any], run: tuple[Path, Timeline]
 ) -> None:  # fmt: skip
     """What it is a part of stays above it; a second click goes back; launches can be taken together, or one by one."""
-    page = opened(run[0])
+    page = settled(opened(run[0]))
     bars = page.locator(f"{FLAME} .level")
     lines = page.locator(f"{FLAME} button.line")
     lines.first.click()
@@ -151,7 +160,7 @@ def test_a_click_shows_a_part_alone_and_lights_its_line(
 
 def test_the_flame_by_keyboard(opened: Callable[..., Any], run: tuple[Path, Timeline]) -> None:
     """Down to the largest part, aside, Enter to see it alone, Escape for all; each part says what it took."""
-    page = opened(run[0])
+    page = settled(opened(run[0]))
     page.locator(f"{FLAME} .level button").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
