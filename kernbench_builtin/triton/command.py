@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MODULE = "kernbench.module"
 _INTERRUPTED = 130
 #: Options of `kernbench run` that a script has not.
-_NOT_OF_SCRIPTS = ("race_by", "materialize", "verify_data", "grid")
+_NOT_OF_SCRIPTS = ("race_by", "materialize", "verify_data", "grid", "resident")
 _OF_RUN = tuple(f"--{name.replace('_', '-')}" for name in _NOT_OF_SCRIPTS)
 #: How alike two options are, from 0 to 1, of which one is a slip for the other.
 _SLIP = 0.85
