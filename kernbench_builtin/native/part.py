@@ -89,12 +89,18 @@ class NativePart(RunPart):
             equal = f"{recording.ops:,} ops, {len(timed.wires):,} wires, {len(timed.requests):,} requests of the host"
             session.shared.notes[f"Both engines give the same times, bit for bit: of {equal}."] = None
         else:
-            for cause in recording.causes:
+            for cause in recording.causes if self.options.record else ():
                 session.shared.notes[f"The recording does not hold for other times, because of {cause}."] = None
         if not self.options.record and not self.options.what_if:
             return None
         recorded = RecordedRun(recording, session.machine, self.plugins)
-        return recorded.asked_what_if() if self.options.what_if else recorded
+        if not self.options.what_if:
+            return recorded
+        try:
+            return recorded.asked_what_if()
+        except UsageError as error:  # the run itself is as it was
+            session.shared.notes[f"--what-if has no answer: {error}"] = None
+            return recorded
 
     @classmethod
     def show(cls, answer: "RecordedRun", console: Any, *, verbose: bool = False) -> None:

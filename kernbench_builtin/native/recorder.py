@@ -131,7 +131,7 @@ class StreamRecorder:
         kind = type(command)
         record = _KINDS.get(kind)
         if record is None:
-            self._refuse(f"{command.call}, a {kind.__name__}", command.site)
+            self._refuse(f"{command.call}, which the engine has no model of ({kind.__name__})", command.site)
             fields: tuple[Any, ...] = (0, 0, 0)
         else:
             fields = record(self, command)
