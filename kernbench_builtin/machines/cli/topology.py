@@ -44,8 +44,10 @@ def show(
     shell: Shell, source: str, view: str, svg: str | None, node: str | None, components: str | None,
     sets: tuple[str, ...], as_json: bool,
 ) -> None:  # fmt: skip
-    """Show a machine: its counts and a picture."""
+    """Show a machine: its counts and a picture; with --view pe the parameters of its units, too."""
+    from kernbench_builtin.machines.cli.topology_view import parameters_of_pe
     from kernbench_builtin.machines.cli.topology_view import show as draw
+    from kernbench_core.cli.columns import width
 
     if node is not None and svg is None:
         raise UsageError(f"--node must stand with --svg FILE, whose part it names, not alone, as with {node!r}.")
@@ -56,6 +58,10 @@ def show(
         _echo(graph, source)
     else:
         click.echo(shown(draw(graph, view)))
+        if view == "pe":
+            models = shell.plugins.components
+            lines = parameters_of_pe(graph, lambda node: models.load(node.impl).PARAMS, width())
+            click.echo(shown("\n".join(["", *lines])))
 
 
 @topology.command()

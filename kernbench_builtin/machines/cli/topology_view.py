@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from kernbench_builtin.machines import naming
 from kernbench_builtin.machines.cli.network_view import draw_network
+from kernbench_builtin.machines.drawing.parameters import with_unit
+from kernbench_core.cli.columns import wrapped
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
+from kernbench_core.params import Param
 from kernbench_core.topology.design import BareHardware, Machine, design_of
 from kernbench_core.topology.naming import cube_unit, parse, pe_prefix
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
@@ -152,6 +156,26 @@ def show_pe(graph: Graph) -> list[str]:
     for (kind, wire), others in groups.items():
         lines.append(f"  {kind:<{width}} ── {wire} ── {', '.join(others)}")
     return lines
+
+
+def parameters_of_pe(graph: Graph, declared: Callable[[Node], Iterable[Param]], columns: int) -> list[str]:
+    """List the parameters of the units of one PE, and of its HBM controller, with their units, in so many columns."""
+    site = design_of(graph).pes[0]
+    memory = () if site.hbm_ctrl is None else (graph.nodes[site.hbm_ctrl],)
+    units = [node for node in graph.nodes.values() if pe_prefix(node.id) == site.prefix]
+    lines = ["parameters"]
+    for node in (*units, *memory):
+        kinds = {param.name: param.dimension for param in declared(node)}
+        told = ", ".join(f"{name} {_value(value, kinds.get(name))}" for name, value in sorted(node.params.items()))
+        lines += wrapped(f"{node.kind}: {told or 'none'}", columns, "      ", "  ")
+    return lines
+
+
+def _value(value: Any, dimension: str | None) -> Any:
+    """Return a parameter with its unit; a table as how many entries it has, which --json and components list."""
+    if isinstance(value, Mapping):
+        return f"({len(value)} entries)"
+    return str(value).lower() if isinstance(value, bool) else with_unit(value, dimension)
 
 
 VIEWS: Mapping[str, Callable[[Graph], list[str]]] = MappingProxyType(

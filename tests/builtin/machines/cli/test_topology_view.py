@@ -6,6 +6,7 @@ import pytest
 
 from kernbench_builtin.machines.cli.topology_view import VIEWS, show
 from kernbench_core.errors import UsageError
+from tests.commands import Run
 from tests.core.small_machine import machine
 
 CUBE = """\
@@ -73,6 +74,17 @@ def test_the_pe_view_lists_units_and_every_wire_once() -> None:
     touching = [pair for pair in graph.edges if "sip0.cube0.pe0." in pair[0]]
     inside = [pair for pair in touching if "sip0.cube0.pe0." in pair[1]]
     assert sum(map(len, ends)) == len(inside) // 2 + (len(touching) - len(inside))
+
+
+def test_the_parameters_of_a_pe_are_those_of_its_machine(inside: Run) -> None:
+    """With what a configuration sets, and units; of tables how long they are."""
+    changed = ["--set", "components.hbm_ctrl.params.channel_bandwidth=51.2 GB/s"]
+    printed = inside("topology", "show", "tiny", "--view", "pe", *changed).stdout
+    lines = printed.partition("\nparameters\n")[2].splitlines()
+    told = "channel_bandwidth 51.2 GB/s", "register_file 256 KiB", "pipelined true", "clock 1 GHz", "rates (14 entries)"
+    assert [each for each in told if each not in " ".join(lines)] == []
+    kinds = [line.split(":")[0].strip() for line in lines if line.startswith("  ") and line[2] != " "]
+    assert kinds == [*sorted(kinds[:-1]), "hbm_ctrl"] and len(kinds) == 10
 
 
 def test_an_unknown_view_is_refused() -> None:
