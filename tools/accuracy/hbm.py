@@ -49,7 +49,8 @@ ABOUT = SimpleNamespace(
     "same bursts in the same order as fast as it takes them, 100,000 of each pattern; its own generator for dependent "
     "reads beside a stream; latencies of lone bursts in closed form. The copy that was built has one change beside its "
     "build file: the trace reader gives each request an address of its own. Left unset, all were the same to the "
-    "controller, which answers a read from a write to its address that waits, and joins such writes.",
+    "controller, which answers a read from a write to its address that waits, and joins such writes. Compared is "
+    "`builtin.hbm_ctrl_bank`; [the default model](hbm.md#the-efficiency-of-the-fast-model) is held against that one.",
     equal="Organisation and times of each standard; two pseudo-channels on one pair of command buses; places of the "
     "bursts; one read queue (64, of HBM3 and HBM4 128) and one write queue (64) for both, drained from 80 to 20 %; a "
     "front end that stops at the first full queue.",
