@@ -257,7 +257,7 @@ def test_what_is_no_sweep_is_a_sentence(args: tuple[str, ...], told: str, inside
 @pytest.mark.parametrize(
     ("bench", "grid", "told"),
     [
-        ("gemm", "4", "--grid is that of a kernel that is run alone, and 'gemm' is a bench; drop it."),
+        ("gemm", "4", "--grid must be given with a kernel, and 'gemm' is a bench; drop it."),
         ("made.py:kernel", "cdiv(N, n)", "--grid cdiv(N, n) must be made of parameters of kernel 'made:kernel', which "
          "are x, n, not of 'N'; correct the name."),
     ],

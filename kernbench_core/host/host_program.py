@@ -107,10 +107,7 @@ class LaunchHandle(Pictured):
 
     def _require_over(self) -> None:
         if not self.over:
-            raise UsageError(
-                f"the figures of {self.name} must be asked for when it is over, and it is not; wait for it before, by "
-                "rt.wait."
-            )
+            raise UsageError(f"the figures of {self.name} must be read after it has ended; call rt.wait first.")
 
     @property
     def name(self) -> str:
@@ -317,8 +314,8 @@ class HostProgram:
         other = CURRENT.get()
         if other is not None and other.shared is self.shared:
             raise UsageError(
-                f"{call} must be called through the rt of {other.name}, which calls it, not through that of "
-                f"{self.name}; use the rt that the program was given."
+                f"{call} must be called through the rt of {other.name}, not of {self.name}; use the rt that the "
+                "program was given."
             )
         raise UsageError(f"{call} must be called by the host program while it runs; call it in the bench.")
 

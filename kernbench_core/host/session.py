@@ -173,8 +173,8 @@ class GraphEngine:
         """
         if not callable(bench):
             raise UsageError(
-                f"GraphEngine.run must be given a function of `rt`, not {brief(bench)}; of a bench that has a name it "
-                "is `kb.load_plugins().benches.load(name)`, and `kb.run(name, topology)` runs it without an engine."
+                f"GraphEngine.run must be given a function of `rt`, not {brief(bench)}; for a bench with a name, give "
+                "`kb.load_plugins().benches.load(name)`, or call `kb.run(name, topology)` without an engine."
             )
         program = name or str(getattr(bench, "__name__", "the host program"))
         runtime = self.runtime = Runtime(self, self.shared, self.pes, f"bench {program!r}", self.seed)
