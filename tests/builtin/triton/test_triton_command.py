@@ -136,7 +136,7 @@ def test_bad_command_lines(call: Call) -> None:
         (("-m", "none"), "-m must be followed by a module that can be imported, not 'none'; install it."),
         (("-m",), "option -m must be followed by a module. See 'kernbench triton --help'."),
         (("--links", "all", "scale.py"),
-         "--links says which links --json and --out have; leave out --links all, or give one of them, too."),
+         "--links must be given with --json or --out; add one, or leave out --links all."),
         (("-q", "-v", "scale.py"), "options -q and -v exclude each other; give one of them."),
     ):
         code, out, errors = call(*args)
