@@ -80,7 +80,7 @@ def test_its_vendor_may_stand_before_its_section(
     assert main(["topology", "validate", str(file)], plugins) == 3
     assert f"{file}:4:3: chain.routers must be an integer from 2 to 64, not 1." in capsys.readouterr().err
     assert main(["topology", "validate", str(file), "--set", "mesh.rows=4"], plugins) == 3
-    assert f"{file}:3:1: chain must stand alone, but the configuration also has mesh" in capsys.readouterr().err
+    assert f"{file}:3:1: chain must be the only machine, not beside mesh; drop" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_its_vendor_may_stand_before_its_section(
          "components.router.params.overheat=1 ns: components.router.params.overheat must be a declared parameter. Did "
          "you mean 'overhead'?"),
         (["topology", "validate", "tiny", "--set", "chain.routers=4"], 3,
-         "--set chain.routers=4: chain must stand alone, but the configuration also has system, host, sip, cube, pe; "
-         "drop them and a 'base' that brings them, or drop chain."),
+         "--set chain.routers=4: chain must be the only machine, not beside system, host, sip, cube, pe; drop them, "
+         "and a 'base' that adds them, or drop chain."),
         (["topology", "validate", "mesh", "--set", "chain.routers=4"], 3,
-         "--set chain.routers=4: chain must stand alone, but the configuration also has mesh; drop them and a 'base' "
-         "that brings them, or drop chain."),
+         "--set chain.routers=4: chain must be the only machine, not beside mesh; drop them, and a 'base' that adds "
+         "them, or drop chain."),
         (["topology", "show", FILE, "--view", "pe"], 2,
          "error: view must be system for a chain of routers on its own, which has no packages or PEs, not 'pe'."),
         (["run", "gemm", *CHAIN], 3,

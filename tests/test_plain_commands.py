@@ -194,8 +194,8 @@ def test_its_record_and_the_explanation_name_it(loaded: Plugins, capsys: pytest.
         ("given_number", "tl.issue at {} must be given a command, a kernbench_core.Command, not int; make one."),
         ("given_class", "tl.issue at {} must be given a command, a kernbench_core.Command, not the class LoadTable; "
          "make one."),
-        ("halved", "tl.issue at {} must be given a command that was made whole, not this Halved; call "
-         "super().__init__() in its own."),
+        ("halved", "tl.issue at {} must be given a complete command, not this Halved; call "
+         "super().__init__() in its __init__."),
         ("nowhere", "tl.issue at {} must be given a command whose serves names the kind of unit that serves it, not "
          "''; write serves = 'pe_sfu', say, into class Nowhere."),
         ("not_issued", "tl.wait at {} must be given handles of this kernel, not LoadTable; pass what "

@@ -141,7 +141,7 @@ def test_a_model_that_lost_its_time_fails_its_own_tests(acme: Plugins, written: 
 
 
 NAMED = (
-    "the name of a new plug-in, its vendor, must be of lower-case letters, digits and '_', begin with a letter and "
+    "the vendor name of a new plug-in must be of lower-case letters, digits and '_', begin with a letter and "
     "not end with '_', not {!r}; call it acme, say."
 )
 
@@ -155,11 +155,11 @@ NAMED = (
         ("acme_", NAMED.format("acme_")),
         ("a-b", NAMED.format("a-b")),
         ("", NAMED.format("")),
-        ("kernbench_x", "the name of a new plug-in, its vendor, must not begin with 'kernbench', which its "
-         "distribution and package will, as 'kernbench_x' does; call it x, say."),
-        ("ccl", "the name of a new plug-in must be its own, and 'ccl' is that of kernbench_ccl (source tree); choose "
-         "another."),
-        ("core", "the name of a new plug-in must be its own, and there is a package 'kernbench_core' already; choose "
+        ("kernbench_x", "the vendor name of a new plug-in must not begin with 'kernbench', which kernbench adds "
+         "itself, as 'kernbench_x' does; call it x, say."),
+        ("ccl", "the vendor name of a new plug-in must be unused, but 'ccl' is that of kernbench_ccl (source tree); "
+         "choose another."),
+        ("core", "the vendor name of a new plug-in must be unused, but package 'kernbench_core' exists already; choose "
          "another than 'core'."),
     ],
 )  # fmt: skip

@@ -266,7 +266,7 @@ def test_what_the_plan_names_travels(tmp_path: Path, shared: LoopbackCluster, mo
 
 DIFFERS = re.compile(
     r"worker tcp://127\.0\.0\.1:\d+ must have plug-in 'builtin' of (kernbench .*) with files ([0-9a-f]{12}), as is "
-    r"here, not of \1 with files (?!\2)[0-9a-f]{12}; install the same there, and start the worker anew\."
+    r"here, not of \1 with files (?!\2)[0-9a-f]{12}; install the same there, and start the worker again\."
 )
 
 
@@ -356,8 +356,8 @@ def test_a_point_that_kills_its_worker_is_recorded_as_failed_and_the_others_go_o
         done = run_planned(planned(plan, plugins), plugins, folder=tmp_path / "s", scheduler=cluster.address)
     assert [record["status"] for record in done.records] == ["ok", "ok", "limit", "ok", "ok", "ok"]
     assert done.records[2]["error"]["sentence"] == (
-        "the point was sent to 4 workers, each of which ended while it was evaluated; run it alone to see why, and "
-        "give workers more memory if it needs that."
+        "the point was sent to 4 workers, and each ended while running it; run it alone to see why, and give "
+        "workers more memory if it needs that."
     )
 
 

@@ -170,8 +170,8 @@ def test_a_sweep_that_is_there_is_shown_and_not_run_again(
     refused = inside("sweep", str(folder), "--set", "cube.pes=1")
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"error: the folder of a sweep, {str(folder)!r}, must be given without other points, as it holds its plan; "
-        "begin another sweep in another folder to change it.\n",
+        f"error: the folder of a sweep, {str(folder)!r}, must be given without other points, as it has a plan "
+        "already; use another folder for another sweep.\n",
     )
 
 
@@ -239,7 +239,7 @@ def test_all_that_is_wrong_with_a_plan_is_told_before_anything_runs(inside: Run,
         (("gemm", "--where", "1 > 2"), "a sweep must have a point, and --where leaves out all 1; give other values, or "
          "drop one."),
         (("gemm", "--set", "cube.pes=1,2", "--where", "1 / (pes - 2) < 0"),
-         "--where '1 / (pes - 2) < 0', column 1: 1 / 0 is not a finite number. It is so at cube.pes=2."),
+         "--where '1 / (pes - 2) < 0', column 1: 1 / 0 is not a finite number. This happens at cube.pes=2."),
         (("gemm", "--resume"), "--resume, --retry-failed and --retry-changed must be given with the "
          "folder of a sweep, as -o DIR or in place of BENCH; drop them to begin one."),
         (("gemm", "--sample", "some"), "--sample must be grid, random:N or lhs:N with N from 1 to 1,000,000, not "
@@ -257,7 +257,7 @@ def test_what_is_no_sweep_is_a_sentence(args: tuple[str, ...], told: str, inside
 @pytest.mark.parametrize(
     ("bench", "grid", "told"),
     [
-        ("gemm", "4", "--grid is that of a kernel that is run alone, and 'gemm' is a bench; drop it."),
+        ("gemm", "4", "--grid must be given with a kernel, and 'gemm' is a bench; drop it."),
         ("made.py:kernel", "cdiv(N, n)", "--grid cdiv(N, n) must be made of parameters of kernel 'made:kernel', which "
          "are x, n, not of 'N'; correct the name."),
     ],
@@ -390,8 +390,8 @@ def test_what_is_wrong_with_a_script_is_told(inside: Run, tmp_path: Path) -> Non
     ])  # fmt: skip
     done = inside("sweep", "gemm", "--topology", "tiny", "--", "x")
     assert done.stderr == (
-        "error: arguments must be those of a script written in Triton, triton:FILE.py, and 'gemm' is a bench: give its "
-        "parameters by -p.\n"
+        "error: arguments must be given to a Triton script, triton:FILE.py, not to bench 'gemm'; give its parameters "
+        "with -p.\n"
     )
 
 

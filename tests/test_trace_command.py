@@ -97,7 +97,7 @@ def test_what_cannot_be_written_is_a_sentence(call: Call) -> None:
     known = "trace file must end in .json or .json.gz, .pftrace or .pftrace.gz, not 't.txt'."
     assert refused(call, "trace", "o", "-o", "t.txt") == known
     assert refused(call, *SMALL, "--trace", "t.txt") == known
-    assert refused(call, "trace", "o") == "trace must be told what to do with the run; give -o FILE, or --open."
+    assert refused(call, "trace", "o") == "trace must be given -o FILE or --open; add one of them."
     assert refused(call, "trace", "p", "-o", "t.json") == "RUN must be a folder that `run --out` wrote, not 'p'."
     late = refused(call, "trace", "o", "-o", "t.json", "--window", "1 ms..2 ms")
     assert late.startswith("a window must lie in the run, which took ")
@@ -107,7 +107,7 @@ def test_what_cannot_be_written_is_a_sentence(call: Call) -> None:
     assert told == refused(call, *SMALL, "--trace", "t.json", "--window", "1..2") and told.startswith("window must be ")
     assert refused(call, *SMALL, "--open") == "--open shows what --trace writes; give --trace FILE, too."
     assert refused(call, *SMALL, "--links", "all") == (
-        "--links says which links --json and --out have; leave out --links all, or give one of them, too."
+        "--links must be given with --json or --out; add one, or leave out --links all."
     )
     assert refused(call, "trace", "o", "--open", "--port", "70000") == (
         "option --port must be a port from 0 (any free one) to 65535, not '70000'."

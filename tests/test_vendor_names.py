@@ -251,7 +251,7 @@ def test_a_vendor_that_has_no_such_name_is_refused(
 
 def test_a_plugin_is_told_from_its_namesake_by_its_distribution(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Where it is shown, and where it is checked."""
-    told = "error: plug-in 'acme' must be one, not 2; give the distribution: 'acme-one' or 'acme-two'.\n"
+    told = "error: plug-in 'acme' must name one, not 2; give the distribution: 'acme-one' or 'acme-two'.\n"
     for command in ("show", "check"):
         code, _, err = run(capsys, "plugins", command, "acme")
         assert (code, err.endswith(told)) == (2, True)

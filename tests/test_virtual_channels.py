@@ -117,8 +117,8 @@ def test_a_ring_of_packages_needs_two_channels() -> None:
     with pytest.raises(ConfigError) as caught:
         time_collective("all_to_all", [4096], "tiny", set=sets)
     assert str(caught.value) == (
-        "sip0.io0.link_sip1: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways lead "
-        "around holes of a mesh, not 1; with one, messages could wait for each other in a circle."
+        "sip0.io0.link_sip1: vcs must be at least 2 where rows, columns or packages are closed to rings, or paths lead "
+        "around holes of a mesh, not 1; with one, messages could wait for each other in a cycle."
     )
 
 
@@ -127,7 +127,7 @@ def test_a_torus_of_packages_without_unlimited_buffers_anywhere_is_refused() -> 
     with pytest.raises(ConfigError) as caught:
         time_collective("all_to_all", [4096], "tiny", set=sets)
     told = str(caught.value)
-    assert told.startswith("routers with virtual channels must not wait for each other in a circle, but messages may ")
+    assert told.startswith("routers with virtual channels must not wait for each other in a cycle, but messages may ")
     assert told.endswith("; choose builtin.forwarding for one of these nodes.")
 
 
@@ -143,6 +143,6 @@ def test_a_mesh_with_a_hole_needs_two_channels() -> None:
     with pytest.raises(ConfigError) as caught:
         run("gemm", *channels("router", vcs=1), params=SMALL)
     assert str(caught.value) == (
-        "sip0.cube0.r0c1: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways lead "
-        "around holes of a mesh, not 1; with one, messages could wait for each other in a circle."
+        "sip0.cube0.r0c1: vcs must be at least 2 where rows, columns or packages are closed to rings, or paths lead "
+        "around holes of a mesh, not 1; with one, messages could wait for each other in a cycle."
     )

@@ -53,14 +53,14 @@ def show(key: str) -> None:
     found = [entry for entry in Cache.of_user().entries() if entry.key.startswith(key.lower())]
     if len(found) != 1:
         raise UsageError(
-            f"the key must begin one key, not {len(found)}, as {brief(key)}; 'kernbench cache list' has them."
+            f"KEY must begin one stored key, not {len(found)}, as {brief(key)} does; 'kernbench cache list' shows them."
         )
     click.echo(json_text({"schema": "kernbench.cache-entry/2", **_entry_json(found[0])}))
 
 
 @cache_group.command()
-@click.option("--keep", metavar="SIZE", help="Keep this much ('500 MB') of what was used last.")
-@click.option("--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove what was not used for DAYS.")
+@click.option("--keep", metavar="SIZE", help="Keep the last used results, up to SIZE ('500 MB').")
+@click.option("--older", "days", metavar="DAYS", type=click.FloatRange(0), help="Remove results unused for DAYS.")
 @click.option("--all", "everything", is_flag=True, help="Remove everything.")
 def prune(keep: str | None, days: float | None, everything: bool) -> None:
     """Remove the least recently used results, by default down to the cache's size limit."""

@@ -309,7 +309,7 @@ class _Plan:
         for name in chosen:
             if name not in known:
                 raise UsageError(
-                    f"option --fit must be one of {', '.join(known)}, which these logs tell of, not {name!r}."
+                    f"option --fit must be one of {', '.join(known)}, which these logs cover, not {name!r}."
                     f"{did_you_mean(name, known).partition(' Known: ')[0]}"
                 )
         unknowns = [known[name] for name in (dict.fromkeys(chosen) if chosen else known)]

@@ -93,7 +93,7 @@ def _check(shell: Shell, options: dict[str, Any]) -> int:
     from kernbench_core.runs import json_text
 
     if options["logs"]:
-        raise UsageError("option --check must stand without a LOG; leave one of them out.")
+        raise UsageError("option --check must be given without a LOG; leave one of them out.")
     system = system_of(options["check"])
     found = compare_system(system, shell.plugins, options["jobs"])
     if options["as_json"]:
@@ -161,13 +161,13 @@ calibrate = click.RichCommand(
                      help="Fit this parameter; repeatable. [default: all that the logs determine]"),
             Declared("--format", "form", metavar="NAME",
                      help="Format of the logs. [default: detected]"),
-            Declared("--collective", metavar="NAME", help="Collective of a log that does not say."),
-            Declared("--ranks", metavar="N", type=whole(2), help="Number of ranks of a log that does not say."),
+            Declared("--collective", metavar="NAME", help="Collective, if the log names none."),
+            Declared("--ranks", metavar="N", type=whole(2), help="Number of ranks, if the log names none."),
             Declared("--algo", metavar="NAME|auto",
                      help="Algorithm of collectives. [default: auto, as kernbench ccl]"),
             Declared("--config", metavar="FILE", help="A ccl.yaml, as for kernbench ccl."),
             Declared("--simulate-to", metavar="SIZE", default="64 MiB",
-                     help="Simulate rows up to this size at most; above 4 MiB only while times do not grow evenly."),
+                     help="Simulate rows up to this size; above 4 MiB only until times grow linearly."),
             Declared("--check", metavar="NAME", help="Compare a published system with its preset, instead of fitting."),
             CACHED.but(help="Without -o: print the stored output if nothing that it depends on changed."),
             JOBS.but(help="Number of processes."), TIMEOUT, JSON, QUIET,

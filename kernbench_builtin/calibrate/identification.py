@@ -51,9 +51,8 @@ def require_simulated(
         hidden = [unknown for unknown, own in zip(unknowns, alone, strict=True) if LOOSE * own < NOISE]
         names = " and ".join(unknown.name for unknown in hidden)
         raise UsageError(
-            f"{names} cannot be fitted on this machine: simulated, these rows hardly depend on "
-            f"{'it' if len(hidden) == 1 else 'them'}, as something else binds; widen that (kernbench ccl --wide and "
-            "kernbench run --explain name it)"
+            f"{names} cannot be fitted on this machine, because another resource limits these rows; make that one "
+            "faster (kernbench ccl --wide and kernbench run --explain name it)"
             f"{', or fit the other parameters alone with --fit' if len(hidden) < len(unknowns) else ''}."
         )
     _require_none([unknowns[at] for at in among], [one or far[at] for at, one in zip(among, loose, strict=True)])
@@ -66,8 +65,8 @@ def _require_none(unknowns: Sequence[Unknown], loose: Sequence[bool]) -> None:
         names = " and ".join(unknown.name for unknown in bad)
         verb = "is" if len(bad) == 1 else "are"
         raise UsageError(
-            f"{names} {verb} not identified by these rows: values far apart would fit them as well; {_needs(bad)}, or "
-            f"leave {'it' if len(bad) == 1 else 'one of them'} as the machine has it by naming the others with --fit."
+            f"{names} {verb} not determined by these rows: very different values fit equally well; {_needs(bad)}, or "
+            f"keep the machine's value of {'it' if len(bad) == 1 else 'one of them'} by naming the others with --fit."
         )
 
 

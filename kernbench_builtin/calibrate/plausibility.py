@@ -91,7 +91,7 @@ def require_within(unknowns: Sequence[Unknown], times: Linear, floor: Matrix, va
         if index in out
     )
     hint = told_factor(fitting_factor(times))
-    raise UsageError(f"parameters must lie within their limits, and these rows would have {told}; {hint}")
+    raise UsageError(f"parameters must lie within their limits, but these rows need {told}; {hint}")
 
 
 def require_rising(rows: Sequence[LogRow], steep: Matrix) -> None:
@@ -110,8 +110,8 @@ def require_rising(rows: Sequence[LogRow], steep: Matrix) -> None:
     first, second = rows[int(small)], rows[int(large)]
     raise UsageError(
         f"times must rise with size, and most of these fall: {first.label} took {format_time(first.ns)} "
-        f"({first.place}), and {second.label} {format_time(second.ns)} ({second.place}); mend the log: columns "
-        "may be swapped, or times be rates."
+        f"({first.place}), and {second.label} {format_time(second.ns)} ({second.place}); correct the log: "
+        "columns may be swapped, or be rates."
     )
 
 

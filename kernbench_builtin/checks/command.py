@@ -42,7 +42,7 @@ def show(shell: Shell, name: str, as_json: bool) -> None:
 @click.argument("name", shell_complete=completed_by("plugins"))
 @click.argument("only", metavar="[ENTRY|CHECK]...", nargs=-1)
 @click.option(
-    "--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which kit, where several have one name; repeatable."
+    "--kit", "kits", multiple=True, metavar="VENDOR:KIT", help="Which kit, if names are ambiguous; repeatable."
 )
 @JSON
 @click.pass_obj

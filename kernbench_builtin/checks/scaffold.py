@@ -107,23 +107,24 @@ class NewPlugin:
 def _refuse_name(name: str, plugins: Plugins) -> None:
     if not _NAME.fullmatch(name):
         raise UsageError(
-            "the name of a new plug-in, its vendor, must be of lower-case letters, digits and '_', begin with a letter "
-            f"and not end with '_', not {name!r}; call it acme, say."
+            "the vendor name of a new plug-in must be of lower-case letters, digits and '_', begin with a letter and "
+            f"not end with '_', not {name!r}; call it acme, say."
         )
     if name.startswith(_PREFIX):
         raise UsageError(
-            f"the name of a new plug-in, its vendor, must not begin with {_PREFIX!r}, which its distribution and "
-            f"package will, as {name!r} does; call it {name.removeprefix(_PREFIX).lstrip('_') or 'acme'}, say."
+            f"the vendor name of a new plug-in must not begin with {_PREFIX!r}, which kernbench adds itself, as "
+            f"{name!r} does; call it {name.removeprefix(_PREFIX).lstrip('_') or 'acme'}, say."
         )
     for found in inventory(plugins):
         if found.name == name:
             raise UsageError(
-                f"the name of a new plug-in must be its own, and {name!r} is that of {found.provider}; choose another."
+                f"the vendor name of a new plug-in must be unused, but {name!r} is that of {found.provider}; choose "
+                "another."
             )
     package = f"{_PREFIX}_{name}"
     if importlib.util.find_spec(package) is not None:
         raise UsageError(
-            f"the name of a new plug-in must be its own, and there is a package {package!r} already; choose another "
+            f"the vendor name of a new plug-in must be unused, but package {package!r} exists already; choose another "
             f"than {name!r}."
         )
 

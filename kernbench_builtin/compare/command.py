@@ -106,11 +106,11 @@ def _check(what: Sequence[str], given: Sequence[str]) -> None:
     if len(what) > 2:
         raise UsageError(f"diff must be given two saved runs, or one bench, not {len(what)} names; leave some out.")
     if len(what) == 2 and given:
-        raise UsageError(f"{given[0]} is that of a bench that is run now, and two saved runs were given; leave it out.")
+        raise UsageError(f"{given[0]} applies only when diff runs a bench, not to two saved runs; leave it out.")
     if len(what) == 1 and not of_b:
         raise UsageError(
-            f"diff must be given a second run, not {what[0]!r} alone; give two saved runs, or of a bench what B has "
-            "otherwise, as --b-set KEY=VALUE."
+            f"diff must be given a second run, not {what[0]!r} alone; give two saved runs, or a bench and changes for "
+            "B, as --b-set KEY=VALUE."
         )
 
 

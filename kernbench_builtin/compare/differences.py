@@ -144,8 +144,8 @@ def compare(
     """Lay two runs side by side: results, their figures, or folders and files that `kernbench diff` takes.
 
     Raise UsageError for a path that holds no run. Every difference counts, however small. Kernel lines are paired by
-    what they say, so that one that only has another number now did not move. Exchanged runs give the same rows, with
-    before and after exchanged.
+    their text, so that a new line number alone is no difference. Exchanged runs give the same rows, with before and
+    after exchanged.
 
         kb.compare(kb.run("gemm", "tiny"), kb.run("gemm", "tiny", {"tile_m": 64}))
     """

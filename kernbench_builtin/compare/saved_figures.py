@@ -71,8 +71,8 @@ def read_saved(path: Path) -> SavedAnswer:
 
 def _no_result(path: Path) -> UsageError:
     return UsageError(
-        f"run {str(path)!r} must be a saved result, not a manifest, which says how to run something and not "
-        f"what came of it; make one by kernbench rerun {shlex.quote(str(path))} --json > FILE."
+        f"run {str(path)!r} must be a saved result, not a manifest, which holds no results; make one by kernbench "
+        f"rerun {shlex.quote(str(path))} --json > FILE."
     )
 
 

@@ -142,9 +142,9 @@ credit_delay after its flit left the buffer.
                 )
             if peer is not None and peer._vcs < 2 and self.subpaths.needs_classes(self.id, name):
                 raise ConfigError(
-                    f"{name}: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways "
+                    f"{name}: vcs must be at least 2 where rows, columns or packages are closed to rings, or paths "
                     f"lead around holes of a mesh, not {peer._vcs}; with one, messages could wait for each other in a "
-                    "circle."
+                    "cycle."
                 )
 
     def sending_ns(self, nbytes: int, destination: str) -> float:

@@ -96,8 +96,8 @@ class CompositeHandle(Placeholder, CopiedHandle):
         tl.issue(command)
         if state.store.data and any(part.source is not self.value for part in command.value.parts()):
             raise KernelError(
-                f"tl.store at {describe_site(site)} must be given a composite whose output is still where it wrote it, "
-                f"in tensor {tensor.name!r}, and something was written over that of {self.op} at "
-                f"{describe_site(self.site)}; store the handle before that."
+                f"tl.store at {describe_site(site)} must be given a composite whose output is still in tensor "
+                f"{tensor.name!r}, and something overwrote that of {self.op} at {describe_site(self.site)}; store the "
+                "handle before that."
             )
         return Tensor(tl, command.value, block, "tl.store", site)

@@ -40,12 +40,12 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> Result
     Each numpy array among the arguments, ml_dtypes' among them, becomes a tensor of the device that is called as the
     kernel's parameter, "rest[0]" inside a tuple or list; rows are dealt over the PEs, and the content is there when the
     kernel starts. The caller's arrays stay as they are. Everything else is given to the kernel as it is. Without `grid`
-    there is one program per PE, as in `rt.launch`. The options are those of `kb.run`, but for what needs a bench.
+    there is one program per PE, as in `rt.launch`. The options are those of `kb.run` that need no bench.
 
     A function of a kind that a plug-in brings, as one that `triton.jit` decorated, is launched on a machine of its own,
     too, and has no `tl`; its `grid` may be a function of its arguments.
 
-    Raise the KernbenchError that tells what is wrong, as `kb.run` does.
+    Raise the KernbenchError that says what is wrong, as `kb.run` does.
 
     >>> import numpy as np
     >>> def double(x, y, n, tl):
@@ -117,8 +117,7 @@ def _run_opened(
 ) -> ResultWithFigures:
     if grid is None and kernel.bench.needs_grid:
         raise UsageError(
-            f"kb.launch: kernel {name_of(kernel)!r} must be given how many programs it has; add grid=(x,), grid=(x, y) "
-            "or grid=(x, y, z)."
+            f"kb.launch: kernel {name_of(kernel)!r} must have a grid; add grid=(x,), grid=(x, y) or grid=(x, y, z)."
         )
     options = {"plugins": kernel.plugins, **kernel.bench.defaults, **options}
     of_trials = {name: options[name] for name in (*OF_TRIALS, *_OF_MACHINE) if name in options}

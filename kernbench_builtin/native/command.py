@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def what_if(shell: Shell, run: str, as_json: bool) -> int:
     """Say what RUN would gain if a resource were twice as fast, or free; `run --record --out RUN` makes RUN.
 
-    The program is the same each time. All times are those of the native engine, which are those of a run, bit for bit.
+    The program does not change. The native engine's times equal those of a full run bit for bit.
     """
     with doing("loading kernbench"):
         from kernbench_builtin.native.gain_text import gain_lines

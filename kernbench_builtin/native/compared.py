@@ -22,7 +22,7 @@ def compare(session: GraphEngine, recording: Recording) -> NativeTimes:
     found = refusals(recording, session.machine, hardware)
     if found:
         told = "\n".join(f"  {cause}" for cause in found)
-        raise UsageError(f"--engine both must be given what the native engine can time, and not a run with:\n{told}")
+        raise UsageError(f"--engine both must be given a run that the native engine can time, not one with:\n{told}")
     return time_recording(recording, hardware)
 
 

@@ -316,7 +316,7 @@ class ProgramStream:
 
     def fails(self) -> None:
         """Take note that an error is raised in the program, which it may deal with."""
-        self._recorder.refuse("an error that a program was told of", None)
+        self._recorder.refuse("an error that reached a program", None)
 
     def asks(self, request: Any) -> None:
         """Take note of a request."""

@@ -88,14 +88,14 @@ def _library() -> Any:
     file = library_file()
     if file is None:
         raise UsageError(
-            "the native engine must be compiled for this, and is not; install kernbench anew where a C++ compiler is, "
-            "or leave --engine and what-if out: the Python engine does everything else."
+            "the native engine must be compiled for this, and is not; install kernbench again with a C++ compiler, or "
+            "leave out --engine and what-if: the Python engine does everything else."
         )
     found = ctypes.CDLL(str(file))
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     found.kernbench_native_sources.restype = number
     if found.kernbench_native_sources() != engine_checksum():
-        raise UsageError(f"{file} must be compiled of the sources beside it, which were changed since; install again.")
+        raise UsageError(f"{file} must be compiled from the present sources, which have changed since; install again.")
     found.kernbench_native_open.restype = pointer
     found.kernbench_native_open.argtypes = [pointer, pointer]
     found.kernbench_native_advance.restype = number
@@ -171,7 +171,7 @@ def timed_on(recording: Recording, hardware: Hardware, prepared: list[PreparedSt
         if state[3]:
             raise UsageError(_FAULTS[int(state[3])])
         if not state[2]:
-            raise UsageError("the recording must come to an end on this machine, and stands still; run it in full.")
+            raise UsageError("the recording must end on this machine, but it hangs; run it in full.")
         pes = len(hardware.layout.pes)
         launches = sum(1 for request in recording.requests if request.get("launch"))
         return NativeTimes(

@@ -86,9 +86,8 @@ class TimelinePart(RunPart):
         for name in ("window", "level"):
             if not wanted and getattr(options, name) != getattr(attrs.fields(TimelineOptions), name).default:
                 raise UsageError(
-                    f"--{name} says which part of its timeline a run keeps, and must come with --trace, --out, "
-                    f"--report or --web (in Python also timeline=True), not alone; leave out --{name}, or give one of "
-                    "them."
+                    f"--{name} limits the recorded timeline, and must be given with --trace, --out, --report or --web "
+                    f"(in Python also timeline=True); add one of them, or leave out --{name}."
                 )
 
     def observer(self) -> "TimelineRecorder":
@@ -290,10 +289,7 @@ class WatchPart(RunPart):
         """Serve the pages, for `--web`."""
         web, port = given.pop("web"), given.pop("port")
         if port and not web:
-            raise UsageError(
-                f"--port is that of --web, not of a run alone; "
-                f"leave out --port {port}, or give --web, too."
-            )
+            raise UsageError(f"--port must be given with --web; leave out --port {port}, or give --web, too.")
         if not web:
             yield None
             return

@@ -33,11 +33,11 @@ def report(shell: Shell, folders: tuple[str, ...], output: str | None, points: t
         from kernbench_core.process.whole_files import check_file
 
     if output is None and len(folders) > 1:
-        raise UsageError(f"-o must name the file to write, as {len(folders)} folders stand side by side in it.")
+        raise UsageError(f"-o must name the output file when {len(folders)} folders are given.")
     kinds = [shell.plugins.of(FOLDERS).load(name) for name in shell.plugins.of(FOLDERS)]
     others = [(folder, kind) for folder in folders for kind in kinds if kind.is_one(folder)]
     for folder, kind in others if len(folders) > 1 else ():
-        raise UsageError(f"{kind.NOUN} must stand alone on its page; give {folder!r} without the other folders.")
+        raise UsageError(f"{kind.NOUN} must have a page of its own; give {folder!r} without the other folders.")
     if points and not others:
         raise UsageError("--point must be given with the folder of a sweep.")
     path = check_file("report", Path(folders[0], _PAGE) if output is None else Path(output), ".html")

@@ -53,7 +53,7 @@ def trace(
         from kernbench_builtin.pages.trace_file import open_trace
 
     if output is None and not show:
-        raise UsageError("trace must be told what to do with the run; give -o FILE, or --open.")
+        raise UsageError("trace must be given -o FILE or --open; add one of them.")
     asked = TimelineOptions(window=window).cut_to
     with ExitStack() as stack:
         folder = None if output else stack.enter_context(tempfile.TemporaryDirectory(prefix="kernbench-"))

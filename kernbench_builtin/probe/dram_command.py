@@ -44,7 +44,7 @@ OPTIONS = parameters(*grouped(
     Declared("--requests", metavar="N", help=f"Requests per point. [default: {_FEW}, or {_MANY} small ones]"),
     Declared("--outstanding", metavar="N,...", help="Requests in flight. [default: 1,4,16,64,256,1024]"),
     Declared("--load", metavar="LOADS", help="Offer fractions of the peak at random times: 0.2,0.5,0.8."),
-    Declared("--seed", metavar="N", default="0", help="Seed of what is random."),
+    Declared("--seed", metavar="N", default="0", help="Seed of the random numbers."),
 ))  # fmt: skip
 
 

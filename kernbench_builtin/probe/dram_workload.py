@@ -74,8 +74,8 @@ def check(case: DramCase, g: DramGeometry, impl: str) -> None:
         )
     if case.pattern == "stride" and case.stride > g.span_bytes // 2:
         raise UsageError(
-            f"--stride must be at most {format_bytes(g.span_bytes // 2)}, half of what the controller is driven "
-            f"over, not {format_bytes(case.stride)}."
+            f"--stride must be at most {format_bytes(g.span_bytes // 2)}, half of the addresses that the probe "
+            f"uses, not {format_bytes(case.stride)}."
         )
     if case.chunk > g.span_bytes // 16:
         raise UsageError(f"--chunk must be at most {format_bytes(g.span_bytes // 16)}, not {format_bytes(case.chunk)}.")

@@ -39,14 +39,14 @@ OPTIONS = parameters(*grouped(
              "peak. [default: fractions of the ceiling]"),
     Declared("--packet", metavar="SIZE", default="1", help="Size of a packet in flits, or as '128 B'."),
     Declared("--hotspot", metavar="rRcC,...", help="Hot routers. [default: the middle one]"),
-    Declared("--hotspot-share", metavar="SHARE", help="Fraction of packets to them. [default: 0.1]"),
+    Declared("--hotspot-share", metavar="SHARE", help="Fraction of packets to hot routers. [default: 0.1]"),
     Declared("--permutation", metavar="FILE",
              help="Who sends to whom, in lines such as 'r0c0 r3c4'. [default: random]"),
     Declared("--burst", metavar="PACKETS", help="Mean length of bursts. [default: no bursts]"),
     Declared("--saturation", is_flag=True, help="Also find the load at which queues begin to grow."),
     Declared("--warmup", metavar="CYCLES", default="1000", help="Cycles before the measurement."),
     Declared("--measure", metavar="CYCLES", default="10000", help="Cycles to measure."),
-    Declared("--drain", metavar="CYCLES", help="Most cycles after it. [default: --warmup plus --measure]"),
+    Declared("--drain", metavar="CYCLES", help="Most cycles to drain. [default: --warmup plus --measure]"),
     Declared("--seed", metavar="N", default="0", help="Seed of the random traffic."),
 ))  # fmt: skip
 

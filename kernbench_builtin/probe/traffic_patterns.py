@@ -77,7 +77,7 @@ def _transpose(mesh: Mesh) -> Pattern:
     if rows != columns:
         raise UsageError(
             f"--traffic transpose must have as many rows as columns, not {rows} x {columns}; "
-            "choose another pattern or set mesh.rows and mesh.columns alike."
+            "choose another pattern or make mesh.rows equal mesh.columns."
         )
     return _moved(mesh, lambda r, c: (c, r))
 

@@ -46,14 +46,14 @@ def check_window(traffic: TrafficSetup) -> None:
     if traffic.window.measured < least:
         burst = "" if traffic.burst is None else f" in bursts of {traffic.burst:g}"
         raise UsageError(
-            f"--measure must be at least {least} cycles with --saturation, so that what sources make{burst} in them is "
-            f"close to the load, not {traffic.window.measured}."
+            f"--measure must be at least {least} cycles with --saturation, so that the traffic{burst} comes close to "
+            f"the load, not {traffic.window.measured}."
         )
     filling = least // _FILLING
     if traffic.window.warm_up < filling:
         raise UsageError(
-            f"--warmup must be at least {filling} cycles with --saturation, so that a mesh that fills is not taken for "
-            f"queues that grow, not {traffic.window.warm_up}."
+            f"--warmup must be at least {filling} cycles with --saturation, so that a filling mesh does not look like "
+            f"growing queues, not {traffic.window.warm_up}."
         )
 
 

@@ -84,7 +84,7 @@ def _axis(name: str, target: str, items: Iterable[object], given: object) -> Axi
         elif len(listed) == 1:
             return Axis(name, target, (), item)
         else:
-            raise ValueError("must have no values beside a range that does not say how many it has.")
+            raise ValueError("must not mix values with a range that has no count.")
     if not values:
         raise ValueError(f"must have a value, not {brief(given)}.")
     seen: set[tuple[str, str]] = set()

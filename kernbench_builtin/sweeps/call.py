@@ -50,7 +50,7 @@ def sweep(
     plugins: Plugins | None = None,
     **options: Any,
 ) -> SweepResult:
-    """Run `bench` at every point of a space of machines and parameters, and return what came of each.
+    """Run `bench` at every point of a space of machines and parameters, and return the result of each.
 
     `bench` is a registered name, the path of a `.py` file (`FILE.py:FUNCTION` for another function than `bench`), a
     function, or `triton:FILE.py`, a script with its `arguments`, where `{NAME}` is the value of a parameter.
@@ -62,8 +62,8 @@ def sweep(
     of them coarsely and runs the best in full. `options` are those of `kb.run` that every point may have, as
     `verify_data` or `timeout_s`.
 
-    Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`,
-    which is waited for `patience_s`, and so are workers.
+    Points run in `processes` of this machine, one for each core by default, or on the workers of a Dask `scheduler`;
+    the sweep waits `patience_s` for it and for workers.
     A point that fails is recorded with its error, and the others go on. With `out` each record is kept in that folder
     as it ends, and a sweep that is there goes on: with `retry_failed` the points that failed are run again, with
     `retry_changed` those whose files or code were changed since, which else is an error; `on_record` is

@@ -77,4 +77,4 @@ def kept_points(points: Iterable[SweepPoint], where: list[Expression], names: Na
                 yield point
         except UsageError as error:
             at = ", ".join(f"{name}={value_text(value)}" for name, value in point.values.items())
-            raise UsageError(f"{error} It is so at {at}.") from None
+            raise UsageError(f"{error} This happens at {at}.") from None

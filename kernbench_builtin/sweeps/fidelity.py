@@ -101,8 +101,7 @@ def screening_of(plan: SweepPlan, chunk_bytes: int) -> Screening:
     if coarse is None and (plan.is_script or plan.options.get("data") is False):
         why = "are of a script, which needs its data" if plan.is_script else "run without data already"
         raise UsageError(
-            f"--fidelity auto must have something to leave out, and these points {why}, and {CHUNK} stays as it is; "
-            "drop it."
+            f"--fidelity auto must make runs cheaper, but these points {why}, and {CHUNK} stays as it is; drop it."
         )
     options = {name: value for name, value in plan.options.items() if name not in _OF_DATA}
     if not plan.is_script:

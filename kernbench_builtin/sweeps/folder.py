@@ -111,8 +111,8 @@ def open_sweep(
             of_plan = [name for name, digest in files.items() if old.get(name, digest) != digest]
             name = next(filter(None, [*of_plan, *changed.values()]), "the code of kernbench or of a plug-in")
             raise UsageError(
-                f"the points in {str(path)!r} must be of the same files, and of {len(changed):,} of them {name!r} was "
-                "changed since; simulate these again with --retry-changed, or give another folder."
+                f"the points in {str(path)!r} must be of the same files, but {name!r} has changed for "
+                f"{len(changed):,} of them; run these again with --retry-changed, or give another folder."
             )
         gone = {key for key, record in records.items() if changed and (key in changed or record["error"])}
         with _explain_write_error(path):
@@ -211,8 +211,8 @@ def _check_free(path: Path) -> None:
             )
         if any((path / _POINTS).glob("*.json")):
             raise UsageError(
-                f"-o must not name a folder with points and without {_PLAN!r}, as {str(path)!r}: nothing says what "
-                f"they are of; {_ELSEWHERE}."
+                f"-o must not name a folder with points and without {_PLAN!r}, as {str(path)!r}: nothing says which "
+                f"sweep they belong to; {_ELSEWHERE}."
             )
 
 
@@ -279,7 +279,7 @@ def _locked(path: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"{str(path)!r} must have one sweep at a time, and another one is at work there; wait for it, or give "
+                f"{str(path)!r} must have one sweep at a time, and another one is running there; wait for it, or give "
                 "another folder."
             ) from None
         yield

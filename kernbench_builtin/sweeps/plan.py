@@ -74,7 +74,7 @@ class SweepPlan:
     def __attrs_post_init__(self) -> None:
         for text in _texts_in(self.to_json()):
             if not text.isascii() and text.encode("utf-8", "ignore").decode() != text:
-                raise UsageError(f"a sweep must be told in text that is UTF-8, not {brief(text)}; name it otherwise.")
+                raise UsageError(f"a sweep must use valid UTF-8 text, not {brief(text)}; rename it.")
 
     @property
     def is_script(self) -> bool:

@@ -28,7 +28,7 @@ _SHOWN: Final = 50
 
 @frozen(repr=False)
 class SweepResult:
-    """The points of a sweep that are over, in their order, whoever carried them out and when.
+    """The finished points of a sweep, in their order, wherever and whenever they ran.
 
     `records` have all that is known of each, `rows` what a table shows: the values of the axes, `status`, objectives,
     figures, the error in a sentence. `best` are the rows of the points that no other one is better than. `most` is how
@@ -77,7 +77,7 @@ class SweepResult:
 
     @property
     def alike(self) -> tuple[int, ...] | None:
-        """The numbers of the points whose time is not told apart from that of the best; None where it was not shaken.
+        """The numbers of the points that are as fast as the best, within the spread; None without a shake.
 
         It is asked of the time alone: other objectives have no spread.
         """

@@ -81,6 +81,6 @@ def require_no_arguments(plan: SweepPlan) -> None:
     """Raise UsageError for arguments of what is no script."""
     if plan.arguments and not plan.is_script:
         raise UsageError(
-            f"arguments must be those of a script written in Triton, {TRITON}FILE.py, and {brief(plan.bench)} is a "
-            "bench: give its parameters by -p."
+            f"arguments must be given to a Triton script, {TRITON}FILE.py, not to bench {brief(plan.bench)}; give its "
+            "parameters with -p."
         )

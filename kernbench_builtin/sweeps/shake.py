@@ -74,7 +74,7 @@ class ShakePart(RunPart):
             self._answer = Shaken(spreads.pop("total"), spreads, 0.0, self.options.shake_seed, WITHIN)
         result = make()  # which tells in its own words what fails in any case
         if failed is not None:
-            raise ExecutionError(f"run {failed['index']} of --shake did not end well: {failed['error']['sentence']}")
+            raise ExecutionError(f"run {failed['index']} of --shake failed: {failed['error']['sentence']}")
         return result
 
     def _carried_out(self, work: "Callable[[Mapping[str, Any]], dict[str, Any]]", count: int) -> list[dict[str, Any]]:

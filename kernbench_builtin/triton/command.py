@@ -96,7 +96,7 @@ def triton(
 ) -> int:  # fmt: skip
     """Run a Triton script unchanged, with its arguments: each launch is simulated. The exit code is the script's.
 
-    Options of kernbench may stand before or after FILE.py; all that follows -- belongs to the script.
+    Options of kernbench may come before or after FILE.py; everything after -- goes to the script.
     """
     shell: Shell = ctx.obj
     module = ctx.meta.get(_MODULE)

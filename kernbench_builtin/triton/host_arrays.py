@@ -78,7 +78,7 @@ class DeviceCopies:
                 if crossing is not None:
                     raise UsageError(
                         f"arguments {crossing.name!r} and {name!r} of kernel {kernel!r} must be apart in memory, or "
-                        f"one inside the other, and they share a part; give a copy of {name!r}."
+                        f"one inside the other, not overlap; give a copy of {name!r}."
                     )
             if inside is None:
                 whole = typed(view.storage, view.dtype)

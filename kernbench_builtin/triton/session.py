@@ -265,8 +265,8 @@ class TritonRun:
     ) -> None:  # fmt: skip
         if options.get("cached"):
             raise UsageError(
-                "kb.triton runs its caller's own code between launches, of which no answer can be kept; leave out "
-                "cached=True, or put it into a file for 'kernbench triton --cached'."
+                "kb.triton cannot cache its caller's own code between launches; leave out cached=True, or put the code "
+                "into a file for 'kernbench triton --cached'."
             )
         if points is not None and points < 0:
             raise UsageError(f"points must be a count of points of a benchmark, 0 or more, not {points}.")

@@ -125,7 +125,7 @@ _OPEN: list[tuple[Simulation, int]] = []
 def enter(simulation: Simulation) -> None:
     """Have launches go to `simulation` from now on; UsageError inside another one."""
     if _OPEN:
-        raise UsageError("kb.triton must be left before it is entered again; end the 'with' that is open.")
+        raise UsageError("kb.triton must not be nested; end the open 'with' first.")
     _OPEN.append((simulation, threading.get_ident()))
 
 

@@ -67,7 +67,7 @@ class OpCheck:
             except (*INTERRUPTS, MemoryError):
                 raise
             except PluginError as error:
-                raise ExecutionError(f"{record}{self.where(record)} could not be computed anew: {error}") from error
+                raise ExecutionError(f"{record}{self.where(record)} could not be computed again: {error}") from error
             except BaseException as error:  # a function of a plug-in may raise anything
                 self._differs(row, record, result.dtype, f"cannot be computed anew: {error}", None)
                 return

@@ -171,6 +171,5 @@ def asked_for(options: LogOptions, case: CollectiveCase) -> str | None:
 
 def _no_form(name: str, why: str) -> UsageError:
     return UsageError(
-        f"{name} must have a closed form, for a fit to know which way to go, and has none: {why}; choose another with "
-        "--algo."
+        f"{name} must have a closed form to be fitted, and has none: {why}; choose another with --algo."
     )

@@ -44,11 +44,11 @@ def wanted_parts(options: dict[str, Any], sizes: Sequence[int], several: bool) -
         return found
     named = " and ".join(f"--{name}" for name in found)
     if len(sizes) > 1:
-        raise UsageError(f"{named} must be asked of one size, not of {len(sizes)}; give -b and -e the same, as '64K'.")
+        raise UsageError(f"{named} must be given one size, not {len(sizes)}; give -b and -e the same, as '64K'.")
     if several:
-        raise UsageError(f"{named} must be asked of one algorithm, not of several; name one by --algo, or auto.")
+        raise UsageError(f"{named} must be given one algorithm, not several; name one with --algo, or auto.")
     if options.get("contributors") == "pe":
-        raise UsageError(f"{named} must be asked of one vector a rank, not of --contributors pe; leave that out.")
+        raise UsageError(f"{named} must be given one vector per rank, not --contributors pe; leave that out.")
     return found
 
 

@@ -191,14 +191,14 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         Declared("--tuning", metavar="FILE", help="Tuning table of this machine (kernbench ccl tune), for auto.",
                  panel=ALGORITHM),
         Declared("--pipeline", metavar="on|off", type=OneOf("on", "off"),
-                 help="off: a step begins only when the whole last step has ended.", panel=ALGORITHM),
+                 help="off: a step waits until the previous one has ended.", panel=ALGORITHM),
         Declared("--pes", metavar="N", type=whole(1), help="PEs of each rank that take part.", panel=ALGORITHM),
         Declared("--check/--no-check", "check", default=True, show_default=False,
                  help="Check the data, or simulate shapes only.", panel=DATA),
         Declared("--backend", metavar="NAME[:DEVICE]", default="numpy",
                  help="Compute data with numpy, or with a plug-in (torch:cuda).", panel=DATA),
         Declared("--wide", is_flag=True,
-                 help="Also show bound, formula, efficiency, events, and why a row took its time."),
+                 help="Also show bound, formula, efficiency, events, and the reason for a time."),
         JSON, CACHED, JOBS.but(default="2"),
         Declared("--max-events", metavar="N", type=whole(1), panel=LIMITS,
                  help="Stop a simulation after this many events."),
@@ -337,7 +337,7 @@ def _sizes(options: dict[str, Any]) -> list[int]:
     if most is None:
         most = max(least, 16 << 20)
     if most < least:
-        raise UsageError(f"option -e must be at least what -b is, {least} B, not {most} B; give a larger one.")
+        raise UsageError(f"option -e must be at least -b, {least} B, not {most} B; give a larger one.")
     return sizes_of(least, most, options["factor"], options["step"])
 
 

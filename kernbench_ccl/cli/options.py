@@ -21,7 +21,7 @@ NETWORK: Final = Declared(
     help="ring, mesh_2d, torus_2d, fully_connected, switch or a plug-in's. [default: the topology's]", panel=MACHINE,
 )  # fmt: skip
 LINK_BW: Final = Declared(
-    "--link-bw", metavar="BANDWIDTH", help="Of a scale-up link and direction ('100 GB/s').", panel=MACHINE
+    "--link-bw", metavar="BANDWIDTH", help="Scale-up bandwidth, each way ('100 GB/s').", panel=MACHINE
 )
-LINK_LATENCY: Final = Declared("--link-latency", metavar="TIME", help="Of a scale-up link ('500 ns').", panel=MACHINE)
+LINK_LATENCY: Final = Declared("--link-latency", metavar="TIME", help="Scale-up latency ('500 ns').", panel=MACHINE)
 CONFIG: Final = Declared("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.")

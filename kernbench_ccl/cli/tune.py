@@ -71,8 +71,8 @@ def _sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 def tune(shell: Shell, /, **options: Any) -> int:
     """Measure which algorithm is fastest on a machine, and write a table for --algo auto.
 
-    Each simulation is cached as it ends: a command that was stopped continues when it is called again. Pass the table
-    with --tuning, or set auto.tuning in ccl.yaml.
+    Each simulation is cached when it ends: call a stopped command again to continue it. Pass the table with --tuning,
+    or set auto.tuning in ccl.yaml.
     """
     return _Tuning(shell, options).run()
 
@@ -109,7 +109,7 @@ class _Tuning:
                 if not self.options["quiet"]:
                     self._say(*_summary_lines(entry), *_even_lines(entry, tuner.contests))
         if not made:
-            raise UsageError("there must be algorithms to choose from, and of what is asked for there is one or none.")
+            raise UsageError("there must be at least two algorithms to choose from for what is asked.")
         for measurement, sentence in tuner.failures.items():
             cell = measurement.cell
             what = f"{cell.collective} of {format_bytes(measurement.nbytes)} by {measurement.algorithm}"

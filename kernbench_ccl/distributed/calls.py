@@ -84,8 +84,8 @@ class Work:
         """Wait, as a result is used; UsageError where that is not done by the program whose call it is."""
         if self._handle is not None and not self._here.rt.bridge.inside:
             raise UsageError(
-                f"tensor {name!r} must be waited for by rank {self._here.rank} before others use it, as "
-                f"{self._function} has still to copy its result there; call wait() of its Work first."
+                f"rank {self._here.rank} must wait for tensor {name!r} before others use it, as {self._function} still "
+                "has to copy its result there; call wait() of its Work first."
             )
         self.wait()
 

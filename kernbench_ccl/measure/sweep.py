@@ -287,7 +287,7 @@ def time_collective(
     `limits` are those of each simulation. Without `trials` auto tries nothing where no table was measured; without
     `in_place` nothing runs in place. What is in `known`, of calls with this machine, does not run again.
 
-    Raise the KernbenchError that tells what is wrong. Wrong data is no error: it is in the rows.
+    Raise the KernbenchError that says what is wrong. Wrong data is no error: it is in the rows.
     """
     found = load_plugins() if plugins is None else plugins
     catalogue = Catalogue.of(found)

@@ -90,6 +90,6 @@ def _lost(reports: Connection, limit_s: float | None) -> LimitError:
         report = os.read(reports.fileno(), 1 << 16)
     found = None if limit_s is None else ended_by_limit(report.decode(errors="replace"), limit_s)
     return found or LimitError(
-        "a process that worked for this one must not end before it is told to, but one did, as when the system ends it "
-        "because memory is exhausted; give fewer --jobs, or a smaller problem."
+        "a worker process must not end early, but one did, perhaps because the system ran out of memory; give fewer "
+        "--jobs, or a smaller problem."
     )

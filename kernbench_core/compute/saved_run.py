@@ -101,7 +101,7 @@ def load_run(path: str | Path) -> SavedRun:
             numbers = {name: file[name] for name in _NUMBERS}
         data = _mapped(folder / "arrays.bin")
     except (OSError, ValueError, KeyError) as error:
-        raise UsageError(f"{str(folder)!r} must be a folder that a saved run was written to: {error}") from None
+        raise UsageError(f"{str(folder)!r} must be the folder of a saved run: {error}") from None
     if head.get("schema") != SCHEMA:
         hint = schema_hint(head.get("schema"), SCHEMA, "run it again")
         raise UsageError(

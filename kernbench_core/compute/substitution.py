@@ -92,8 +92,8 @@ def replace_data(held: Iterable[tuple[Value, Array]]) -> dict[ArrayValue, Array]
             source = part.source
             if not isinstance(source, ArrayValue) or source.writer is not None:
                 raise ExecutionError(
-                    "A tensor must hold what the host wrote for other data to be put there, and holds what an op "
-                    "computed; take its value before the launch."
+                    "Other data must replace what the host wrote, not what an op computed; take the value of the "
+                    "tensor before the launch."
                 )
             if source not in found:
                 found[source] = np.array(source.array(), order="C")

@@ -93,10 +93,7 @@ class Bench:
         if self.program is None:
             return self.function
         if grid is None and self.needs_grid:
-            raise UsageError(
-                f"kernel {self.name!r} must be given how many programs it has; add --grid X, --grid X,Y or --grid "
-                "X,Y,Z."
-            )
+            raise UsageError(f"kernel {self.name!r} must have a grid; add --grid X, --grid X,Y or --grid X,Y,Z.")
         return self.program(grid, run_trial)
 
     def importable(self) -> AbstractContextManager[None]:
@@ -228,7 +225,7 @@ def describe_bench(name: str, function: Callable[..., object], sources: Sources 
 
 
 def depends(*places: str) -> Callable[[_Function], _Function]:
-    """Say which files and variables a bench reads by itself, so that `cached` runs are made anew when these change.
+    """Say which files and variables a bench reads by itself, so that `cached` runs run again when these change.
 
     A place is a file, a folder, a pattern of files, from the folder of the bench, or `$NAME`, a variable. What is read
     by `rt.tensor` and `rt.input_file`, parameters and modules need not be named.

@@ -95,8 +95,7 @@ class DeviceTensor(Pictured):
         """Tell whether it is the same tensor; UsageError for data, which `numpy()` has to be compared with."""
         if isinstance(other, int | float | np.generic | np.ndarray | list):
             raise UsageError(
-                f"tensor {self.name!r} must be compared by its data, not as it is; write {self.name}.numpy() == …, or "
-                "use rt.check."
+                f"tensor {self.name!r} must be compared by its data; write {self.name}.numpy() == …, or use rt.check."
             )
         return self is other
 
@@ -159,7 +158,7 @@ class DeviceTensor(Pictured):
         """
         if in_kernel():
             raise KernelError(
-                f"the value of tensor {self.name!r} must be looked at by the host program, not in a kernel; give the "
+                f"the value of tensor {self.name!r} must be read by the host program, not in a kernel; give the "
                 "tensor to the launch, and load it."
             )
         self._runtime.require_live(self)
@@ -181,7 +180,7 @@ class DeviceTensor(Pictured):
                 which = f"its {element}" if name == self.name else f"{element} of {self.name!r}"
             at += cell.nbytes
         return UninitializedReadError(
-            f"tensor {name!r} must be written before the host looks at it, and {which} was not; store to it in a "
+            f"tensor {name!r} must be written before the host reads it, and {which} was not; store to it in a "
             "kernel, or make it with rt.zeros.",
             error.missing,
         )
@@ -240,7 +239,7 @@ class DeviceTensor(Pictured):
         self._readable(self.name)
         if not 0 <= replica < self.replicas:
             raise UsageError(
-                f"tensor {self.name!r} has {self.replicas} copies, and none of number {replica!r}; count from 0."
+                f"tensor {self.name!r} has {self.replicas} copies, and no copy {replica!r}; count from 0."
             )
         self._runtime.settle(self)
         return self._runtime.materialize(self.value(replica))
@@ -330,8 +329,8 @@ class TensorPart:
     def refuse(self) -> NoReturn:
         """Raise UsageError: the caller takes whole tensors only."""
         raise UsageError(
-            f"{self.name} is a part of tensor {self.tensor.name!r}, which only numpy() and the calls of dist take; "
-            f"give the whole tensor here, and in a kernel add {self.start} to its pointer."
+            f"{self.name} is a part of tensor {self.tensor.name!r}: only numpy() and dist calls accept parts; give the "
+            f"whole tensor, and add {self.start} to its pointer in the kernel."
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -355,8 +354,8 @@ def _rows_of(name: str, shape: tuple[int, ...], key: object) -> tuple[int, int]:
         ends = [key.start, key.stop] if key.step is None else [key.start, key.stop, key.step]
         shown = ":".join("" if end is None else brief(end, 40) for end in ends)
     raise UsageError(
-        f"tensor {name!r} of shape {list(shape)} must be indexed by a slice of its first dimension that holds at least "
-        f"one row, as in [0:1], not by [{shown}]; read elements from numpy()."
+        f"tensor {name!r} of shape {list(shape)} must be indexed by a slice of at least one row, as in [0:1], not by "
+        f"[{shown}]; read elements from numpy()."
     )
 
 

@@ -15,10 +15,11 @@ import attrs
 from kernbench_core.callsite import CallSite, site_of_frame
 from kernbench_core.environment import Event, Signal
 from kernbench_core.errors import KernelError, UsageError
+from kernbench_core.host.residents import Residents
 from kernbench_core.kernel.bridge import Bridge, in_kernel
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch
 from kernbench_core.process.notebook import Pictured
-from kernbench_core.units import format_bytes, format_time
+from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -113,10 +114,7 @@ class LaunchHandle(Pictured):
 
     def _require_over(self) -> None:
         if not self.has_ended():
-            raise UsageError(
-                f"the figures of {self.name} must be asked for when it is over, and it is not; wait for it before, by "
-                "rt.wait."
-            )
+            raise UsageError(f"the figures of {self.name} must be read after it has ended; call rt.wait first.")
 
     @property
     def name(self) -> str:
@@ -156,9 +154,8 @@ class Shared:
     timed: dict[str, CallSite | None] = attrs.field(factory=dict)
     #: The parameters of units that programs read, by node and name.
     params_read: dict[tuple[str, str], Any] = attrs.field(factory=dict)
-    #: The names of tensors that are on the device before the run, and the bytes of those that were made.
-    resident: tuple[str, ...] = ()
-    resident_bytes: dict[str, int] = attrs.field(factory=dict)
+    #: The tensors that are on the device before the run.
+    residents: Residents = attrs.field(factory=Residents)
     #: Where files are kept that programs read, None where nobody wants them.
     inputs: Inputs | None = None
     #: Called with True when a program goes on, and with False when it waits again; not for polls. None: nobody.
@@ -171,26 +168,6 @@ class Shared:
 
             self.plugins = load_plugins()
         return self.plugins
-
-    def is_resident(self, name: str, nbytes: int) -> bool:
-        """Whether the run says of a tensor that it is on the device before; that is noted."""
-        if name not in self.resident and "all" not in self.resident:
-            return False
-        self.resident_bytes[name] = nbytes
-        return True
-
-    def note_residents(self) -> None:
-        """Have the result say which tensors were there before the run; UsageError for a name that none had."""
-        missing = [name for name in self.resident if name != "all" and name not in self.resident_bytes]
-        if missing:
-            made = ", ".join(dict.fromkeys(filter(None, self.tensors.values()))) or "none that has a name"
-            raise UsageError(
-                f"--resident must name tensors that the run copies to the device, not {missing[0]!r}; its tensors are "
-                f"{made}."
-            )
-        if self.resident_bytes:
-            names, nbytes = ", ".join(self.resident_bytes), format_bytes(sum(self.resident_bytes.values()))
-            self.notes[f"On the device before the run, without a simulated copy: {names} ({nbytes})."] = None
 
     def tell_host(self, runs: bool) -> None:
         """Tell who wants to know that a program goes on, or waits."""
@@ -354,8 +331,8 @@ class HostProgram:
         other = CURRENT.get()
         if other is not None and other.shared is self.shared:
             raise UsageError(
-                f"{call} must be called through the rt of {other.name}, which calls it, not through that of "
-                f"{self.name}; use the rt that the program was given."
+                f"{call} must be called through the rt of {other.name}, not of {self.name}; use the rt that the "
+                "program was given."
             )
         raise UsageError(f"{call} must be called by the host program while it runs; call it in the bench.")
 

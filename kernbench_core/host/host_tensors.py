@@ -92,7 +92,7 @@ class HostTensors(HostProgram):
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
         self._put(tensor, array)
-        if not self.shared.is_resident(tensor.name, tensor.nbytes) and not resident:
+        if not self.shared.residents.take(tensor.name, tensor.nbytes) and not resident:
             self.request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
 
@@ -268,7 +268,7 @@ def _own_dtype(source: object, array: Array, name: str | None) -> str:
         if not isinstance(source, np.ndarray | np.generic):
             return "f32"
         raise StoreError(
-            f"the array of {_named(name)} must be given a dtype, as it is of float64, which numpy makes unasked; pass "
+            f"the array of {_named(name)} must be given a dtype, as it is of float64, numpy's default; pass "
             'dtype="f32", or another, to round it, or dtype="f64".'
         )
     return dtype_name(array.dtype)

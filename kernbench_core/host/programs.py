@@ -186,8 +186,8 @@ def _tell_of_what_is_left_out(error: KernbenchError, sources: Sources, plugins: 
         name = str(missing.name).partition(".")[0]
         who = " or ".join(f"{each.provider.plugin!r} ({each.provider}: {each.reason})" for each in left_out)
         raise UsageError(
-            f"bench file {str(sources.given)!r} imports {name!r}, which is not there and may be known to a "
-            f"plug-in that is left out, {who}; have that again, or install {name!r}."
+            f"bench file {str(sources.given)!r} imports {name!r}, which is missing or comes from a plug-in that was "
+            f"left out, {who}; load that plug-in, or install {name!r}."
         ) from error
 
 
@@ -235,8 +235,8 @@ def _params(
     for name, each in signature.parameters.items():
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
             raise UsageError(
-                f"kernel {kernel!r} must have parameters with names to be run alone, not {str(each)!r}; launch it from "
-                "a bench."
+                f"kernel {kernel!r} must have parameters with names to run without a bench, not {str(each)!r}; launch "
+                "it from a bench."
             )
         required = each.default is each.empty
         default = None if required else each.default

@@ -23,6 +23,7 @@ from kernbench_core.graph import Graph
 from kernbench_core.host.device import Device, DeviceOptions
 from kernbench_core.host.host_program import CURRENT, Shared
 from kernbench_core.host.launch_names import running_in_words
+from kernbench_core.host.residents import Residents
 from kernbench_core.host.rows import Row
 from kernbench_core.host.runtime import Expectation, Runtime
 from kernbench_core.host.sanity import check, findings
@@ -114,8 +115,8 @@ class GraphEngine:
         self._finished = False
         self._horizon_ns = 0.0
         #: What the host programs of the run share, and the first of them, the bench.
-        named = tuple(filter(None, options.resident.split(",")))
-        self.shared = Shared(plugins=options.plugins, inputs=options.inputs, resident=named)
+        residents = Residents.of(options.resident)
+        self.shared = Shared(plugins=options.plugins, inputs=options.inputs, residents=residents)
         self.runtime: Runtime | None = None
         self.meter = options.meter
         machine = self.machine = machine_of(graph)
@@ -175,8 +176,8 @@ class GraphEngine:
         """
         if not callable(bench):
             raise UsageError(
-                f"GraphEngine.run must be given a function of `rt`, not {brief(bench)}; of a bench that has a name it "
-                "is `kb.load_plugins().benches.load(name)`, and `kb.run(name, topology)` runs it without an engine."
+                f"GraphEngine.run must be given a function of `rt`, not {brief(bench)}; for a bench with a name, give "
+                "`kb.load_plugins().benches.load(name)`, or call `kb.run(name, topology)` without an engine."
             )
         program = name or str(getattr(bench, "__name__", "the host program"))
         runtime = self.runtime = Runtime(self, self.shared, self.pes, f"bench {program!r}", self.seed)
@@ -193,7 +194,8 @@ class GraphEngine:
             raise
         for other in self.shared.programs[1:]:
             other.bridge.close()
-        self.shared.note_residents()
+        if resident := self.shared.residents.note(self.shared.tensors.values()):
+            self.shared.notes[resident] = None
         if all(isinstance(request, MmuMapMsg) for request in self.shared.requests):
             raise UsageError(
                 f"bench {program!r} must submit something to the device, but it returned without a copy or a "

@@ -278,7 +278,7 @@ def refuse_other_commands(command: object, site: CallSite) -> None:
         raise KernelError(f"{here} a command, a kernbench_core.Command, not {what}; make one.")
     name = type(command).__name__
     if getattr(command, "done", None) is None:
-        raise KernelError(f"{here} a command that was made whole, not this {name}; call super().__init__() in its own.")
+        raise KernelError(f"{here} a complete command, not this {name}; call super().__init__() in its __init__.")
     if command.site is not None:
         raise KernelError(
             f"{here} a command that was not sent before, not the {name} of {describe_site(command.site)}; make "

@@ -149,9 +149,9 @@ class RecvCmd(QueueCommand):
             return None
         sender = self._name(sent.pe)
         return KernelError(
-            f"{self.call} at {describe_site(self.site)} must receive as many bytes as {sender} sent at "
-            f"{describe_site(sent.site)}, {_size(sent)}, not {_size(self)}; give a shape and dtype of that many bytes: "
-            "messages of a queue are received whole and in order, and their bits are taken as they are."
+            f"{self.call} at {describe_site(self.site)} must receive the {_size(sent)} that {sender} sent at "
+            f"{describe_site(sent.site)}, not {_size(self)}; give a shape and dtype of as many bytes: a queue delivers "
+            "whole messages in order, bit for bit."
         )
 
     def _name(self, pe: int) -> str:

@@ -259,8 +259,8 @@ class DeviceMemory:
         """Give the next virtual range, which is not taken yet."""
         if self._after(self._next_va, nbytes) > VIRTUAL_BYTES:
             raise KernelError(
-                f"tensor {name!r} of {format_bytes(nbytes)} must fit in what is left of the virtual addresses, which "
-                "are never used again after a free; keep tensors and write them anew instead of freeing them."
+                f"tensor {name!r} of {format_bytes(nbytes)} must fit into the unused virtual addresses, and a free "
+                "does not return any; reuse tensors instead of freeing them."
             )
         return self._next_va
 

@@ -55,8 +55,8 @@ def check_whole_elements(call: str, tensor: TensorAllocation, physical: Iterable
     if item <= itemsize(tensor.dtype) or not any((r.base | r.pitch | r.row_bytes) % item for r in physical):
         return
     raise ShapeError(
-        f"{call} must find each element of {dtype} in one piece, not where the placement of tensor {tensor.name!r} "
-        f"cuts its {item} bytes apart; give {tensor.dtype}, or place the tensor in pieces of whole elements."
+        f"{call} must find each element of {dtype} in one piece, but the placement of tensor {tensor.name!r} splits "
+        f"its {item} bytes; give {tensor.dtype}, or place whole elements."
     )
 
 

@@ -311,9 +311,9 @@ def _interleaved(
     row = nbytes // rows
     if not together and block % row:
         raise UsageError(
-            f"tensor {name!r}: Interleave must deal whole rows of its shards, of {row} B, where a shard is no run of "
-            f"bytes, not blocks of {block} B; give a multiple of {row}, shard the first dimension only, or interleave "
-            "alone."
+            f"tensor {name!r}: Interleave must deal whole rows of its shards, of {row} B, as a shard is not "
+            f"contiguous, not blocks of {block} B; give a multiple of {row}, shard the first dimension only, or "
+            "interleave alone."
         )
     if nbytes % (block * over):
         raise ShapeError(

@@ -65,5 +65,5 @@ def several_plugins(name: str, found: Iterable[tuple[str, str]]) -> UsageError:
     plugins, distributions = ({pair[part] for pair in each} for part in (0, 1))
     kind, tell = ("distribution", distributions) if len(distributions) == len(each) else ("plug-in", plugins)
     return UsageError(
-        f"plug-in {name!r} must be one, not {len(each)}; give the {kind}: {' or '.join(map(repr, sorted(tell)))}."
+        f"plug-in {name!r} must name one, not {len(each)}; give the {kind}: {' or '.join(map(repr, sorted(tell)))}."
     )

@@ -96,7 +96,7 @@ def run(*args: Any, **given: Any) -> RunResult:
     values or as command-line texts. `topology` is a preset, a file, or a mapping with what YAML would give (`{"base":
     "tiny", "cube": {"pes": 2}}`), `components` a file merged over it, `set` holds `"key.path=value"` texts merged last,
     or maps keys to values (`{"cube.pes": 2}`). `verify_data` runs phase 2 and compares every tensor
-    that the bench checks; `verify_ops` compares every op with itself computed anew, apart from all others; `data=False`
+    that the bench checks; `verify_ops` computes every op again, apart from all others, and compares; `data=False`
     keeps shapes only. `backend` names what computes floats, "numpy" or "torch" (`"torch:cuda"` on a GPU); the result's
     `computed_by` says what did. `trace` writes a timeline, `out` a folder with manifest, result, timeline and op log,
     `report` an HTML page to look at; `timeline` keeps it in the result,
@@ -114,7 +114,7 @@ def run(*args: Any, **given: Any) -> RunResult:
     `kernbench_builtin.pages.live_pages`) is given pages of what there is so far, too. `plugins`
     default to the installed ones. Relative paths start from the folder that is the current one now.
 
-    Raise the KernbenchError that tells what is wrong, and RunInterrupted, with the partial result, for
+    Raise the KernbenchError that says what is wrong, and RunInterrupted, with the partial result, for
     Ctrl-C. Nothing is written unless the run ends well.
 
     `timeout_s` ends whatever the run does: opening the bench, building the machine, simulating, computing the data.

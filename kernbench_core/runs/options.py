@@ -149,14 +149,14 @@ class RunOptions(OptionRecord):
     seed: Annotated[int, Option("Seed of the bench's random inputs.", "N", kept=True, least=0, group=BENCH)] = 0
     grid: Annotated[
         str | None,
-        Option("Grid of a kernel that is run alone: 64, 8,4 or 'cdiv(n, BLOCK)'.", "X[,Y[,Z]]", kept=True, group=BENCH),
+        Option("Grid of a kernel without a bench: 64, 8,4 or 'cdiv(n, BLOCK)'.", "X[,Y[,Z]]", kept=True, group=BENCH),
     ] = attrs.field(default=None, converter=_grid)
     data: Annotated[bool, Option("Simulate shapes only: times without data.", kept=True, group=DATA)] = True
     verify_data: Annotated[
         bool, Option("Compute the data, and compare it with the bench's reference.", kept=True, group=DATA)
     ] = False
     verify_ops: Annotated[
-        bool, Option("Compute each op again by itself, and name the first wrong one.", kept=True, group=DATA)
+        bool, Option("Compute each op again, and name the first wrong one.", kept=True, group=DATA)
     ] = False
     backend: Annotated[
         str,
@@ -164,7 +164,7 @@ class RunOptions(OptionRecord):
     ] = "numpy"
     strict_races: Annotated[bool, Option("Exit with 7 when memory accesses race (hazards).", group=KERNELS)] = False
     strict_python: Annotated[
-        bool, Option("Exit with 7 when Python reads over 256 elements and over 1 % of what is loaded.", group=KERNELS)
+        bool, Option("Exit with 7 if Python reads over 256 elements and over 1 % of the loads.", group=KERNELS)
     ] = False
     race_by: Annotated[
         str,

@@ -88,7 +88,7 @@ def with_bench_defaults(call: RunCall, bench: Bench) -> RunCall:
     """Return the options of a run with the defaults of its bench; UsageError for a grid of what has none."""
     if bench.program is None:
         if call.grid is not None:
-            raise UsageError(f"--grid is that of a kernel that is run alone, and {bench.name!r} is a bench; drop it.")
+            raise UsageError(f"--grid must be given with a kernel, and {bench.name!r} is a bench; drop it.")
         return call
     bench.host_program(call.launch_grid, None)  # which says what is missing
     kept: dict[str, Any] = {"outputs": True} if call.out is not None and call.data else {}

@@ -268,8 +268,8 @@ def _settled(value: Any) -> Any:
 
 def _left_behind(what: str, instead: str) -> UsageError:
     return UsageError(
-        f"the {what} must be looked at where the run was made, as a result that was pickled or is from the cache "
-        f"leaves it behind; {instead}, and a folder written with out= holds the whole run."
+        f"the {what} must be read where the run was made, as pickled and cached results do not include it; {instead}, "
+        "and a folder written with out= holds the whole run."
     )
 
 

@@ -158,8 +158,8 @@ def require_alone(config: Config, name: str, machines: MachineRegistry) -> None:
     if name != DEFAULT and others:
         raise ConfigError(
             *config.faults,
-            f"{config.at((name,))} must stand alone, but the configuration also has "
-            f"{', '.join(dict.fromkeys(others))}; drop them and a 'base' that brings them, or drop {name}.",
+            f"{config.at((name,))} must be the only machine, not beside {', '.join(dict.fromkeys(others))}; drop them, "
+            f"and a 'base' that adds them, or drop {name}.",
         )
 
 

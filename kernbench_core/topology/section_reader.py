@@ -308,7 +308,7 @@ def _with_forms(forms: tuple[Derivation, ...], given: Mapping[str, object], read
         others = [key for key in form.others if key in given]
         names = " and ".join(form.others)
         if form.key in given and others:
-            raise _KeyFault(f"{others[0]} must not stand beside {form.key}: give {form.key}, or {names}, not both.")
+            raise _KeyFault(f"{others[0]} must not be given with {form.key}: give {form.key}, or {names}, not both.")
         if form.key not in given and len(others) < len(form.others):
             raise ValueError(f"must have {form.key}, or {names}; add what is missing, or start from a preset.")
         if others:

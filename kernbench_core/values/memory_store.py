@@ -219,7 +219,7 @@ class MemoryStore:
             write = index.starts.get(where) if isinstance(where, int) else index.exact.get(as_regions(where, 0))
         if write is None:
             raise StoreError(
-                f"A read of {space} {_show(where)} must give its shape and dtype where it is not exactly what was "
+                f"A read of {space} {_show(where)} must give its shape and dtype, unless it reads exactly what was "
                 "written last; pass both."
             )
         value = write.value
@@ -275,8 +275,8 @@ def _unwritten(
     first = min(missing, key=lambda r: r.base)
     where = ", ".join(map(str, regions[:4])) + (", ..." if len(regions) > 4 else "")
     return UninitializedReadError(
-        f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} bytes nobody "
-        f"wrote from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first.",
+        f"A read of {space} {where} must find memory that was written, not {total_bytes(missing)} unwritten "
+        f"bytes from 0x{first.base:x} to 0x{first.base + first.row_bytes:x}; store to them first.",
         tuple((region.base, region.row_bytes, region.rows, region.pitch) for region in missing),
     )
 

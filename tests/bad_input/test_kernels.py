@@ -120,7 +120,7 @@ CASES = {
     ),
     "a tensor that the host looks at too early": (
         kernel("pass", setup='y = rt.zeros((4,))\nx = rt.empty((256,), name="x")', host="x.numpy()"),
-        "tensor 'x' must be written before the host looks at it, and its element [0] was not; store to it in a "
+        "tensor 'x' must be written before the host reads it, and its element [0] was not; store to it in a "
         "kernel, or make it with rt.zeros.\n  in bench 'k' at {here}/k.py:6, at simulated time {time}",
     ),
     "a tensor of no elements": (

@@ -119,5 +119,5 @@ def test_a_last_part_that_two_have_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["--no-plugin", "sweeps", "list"]) == 2
     assert capsys.readouterr().err == (
-        "error: plug-in 'sweeps' must be one, not 2; give the distribution: 'acme' or 'kernbench'.\n"
+        "error: plug-in 'sweeps' must name one, not 2; give the distribution: 'acme' or 'kernbench'.\n"
     )

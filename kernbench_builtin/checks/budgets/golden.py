@@ -71,7 +71,7 @@ def checked_golden(result: RunResult, file: Path, shown: str, command: str) -> G
     try:
         golden = _read(file, shown)
     except UsageError as error:
-        return GoldenOutcome("damaged", failure=f"has no golden to be held to: {error}\nWrite it anew: {command}")
+        return GoldenOutcome("damaged", failure=f"has no golden to be held to: {error}\nWrite it again: {command}")
     if golden is None:
         return GoldenOutcome("absent", failure=f"has no golden, as {shown!r} is not there. Write it: {command}")
     compared = _compared(golden, result)

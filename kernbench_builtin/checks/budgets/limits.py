@@ -89,7 +89,7 @@ def budgets_from(given: object, known: Figures) -> list[Budget]:
     for name, limit in given.items():
         if name not in known:
             hint = " Write assert result.verified." if name == "verified" else did_you_mean(str(name), known)
-            raise UsageError(f"a budget must be of a figure of the run that is a number, not {brief(name)}.{hint}")
+            raise UsageError(f"a budget must be of a numeric figure of the run, not {brief(name)}.{hint}")
         low, high = limit if isinstance(limit, tuple | list) and len(limit) == 2 else (None, limit)
         budget = Budget(name, _bound(name, low, limit), _bound(name, high, limit))
         if budget.low is None and budget.high is None:
@@ -123,6 +123,6 @@ def _bound(name: str, bound: object, limit: object) -> float | None:
 def _no_limit(name: str, limit: object) -> UsageError:
     quantity = {"ns": ", also as '65 us'", "bytes": ", also as '1 MiB'"}.get(unit_of(name), "")
     return UsageError(
-        f"the budget of {name} must be the most that it may be{quantity}, or a pair of least and most, "
+        f"the budget of {name} must be an upper bound{quantity}, or a pair of lower and upper bound, "
         f"not {brief(limit)}."
     )

@@ -19,7 +19,7 @@ _FIXTURE = pytest.StashKey["KernbenchFixture"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("kernbench", "simulated runs (kernbench)")
-    group.addoption("--kernbench-update", action="store_true", help="Write the goldens of the tests that run anew.")
+    group.addoption("--kernbench-update", action="store_true", help="Update the goldens of the tests that run.")
     group.addoption("--kernbench-report", action="store_true", help="Print a table of budgets and goldens at the end.")
     group.addoption("--kernbench-json", metavar="FILE", help="Write figures for dashboards: customSmallerIsBetter.")
 

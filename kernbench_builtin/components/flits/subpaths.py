@@ -123,8 +123,8 @@ class Subpaths:
             classes.append(number)
         if number > 1:
             raise ConfigError(
-                f"routers with virtual channels must have ways that turn from a column into a row once at most, but "
-                f"the one from {first} to {last} does {number} times; choose builtin.forwarding for these routers."
+                f"paths through routers with virtual channels must turn from a column into a row at most once, but the "
+                f"one from {first} to {last} does so {number} times; choose builtin.forwarding for them."
             )
         if number or any(step is not None and step[2] for step in steps):
             return classes  # what crosses the dateline with its last step holds class 0 there
@@ -144,9 +144,9 @@ class Subpaths:
                 names = [hop[0] for hop in circle]
                 shown = [*names[:_FEW], "…", *names[-1:]] if len(names) > _FEW + 2 else names
                 raise ConfigError(
-                    "routers with virtual channels must not wait for each other in a circle, but messages may hold a "
-                    f"buffer and wait for the next one along {' -> '.join(shown)} -> {names[0]}; choose "
-                    "builtin.forwarding for one of these nodes."
+                    "routers with virtual channels must not wait for each other in a cycle, but messages may block "
+                    f"each other along {' -> '.join(shown)} -> {names[0]}; choose builtin.forwarding for one of these "
+                    "nodes."
                 )
 
     def _way(self, start: _Hop, goal: _Hop) -> list[_Hop] | None:

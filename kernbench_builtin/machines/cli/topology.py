@@ -50,7 +50,7 @@ def show(
     from kernbench_core.cli.columns import width
 
     if node is not None and svg is None:
-        raise UsageError(f"--node must stand with --svg FILE, whose part it names, not alone, as with {node!r}.")
+        raise UsageError(f"--node must be given with --svg FILE, not alone, as {node!r} is here.")
     graph = _compiled(shell, source, components, sets)
     if svg is not None:
         _draw(graph, source, Path(svg), view, node)
@@ -109,7 +109,7 @@ def machines(shell: Shell, as_json: bool) -> None:
 
 @topology.command()
 @click.argument("section", required=False)
-@click.option("--merged", is_flag=True, help="For all files merged: nothing may be left out.")
+@click.option("--merged", is_flag=True, help="For merged files: require every key.")
 @click.pass_obj
 def schema(shell: Shell, section: str | None, merged: bool) -> None:
     """Print the JSON Schema (2020-12) of configuration files, or of one SECTION, for editors and validators."""

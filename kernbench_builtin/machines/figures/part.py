@@ -67,9 +67,7 @@ class FiguresPart(RunPart):
 def check_links(given: Mapping[str, Any], *, as_json: bool) -> None:
     """Raise UsageError where links are asked for that nothing has."""
     if given.get("links") == "all" and not as_json and given["out"] is None:
-        raise UsageError(
-            "--links says which links --json and --out have; leave out --links all, or give one of them, too."
-        )
+        raise UsageError("--links must be given with --json or --out; add one, or leave out --links all.")
 
 
 def require_figures(plugins: "Plugins", option: str) -> None:

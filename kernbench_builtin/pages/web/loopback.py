@@ -141,7 +141,7 @@ def served(site: WebSite, port: int = 0) -> Iterator[str]:
         server = _Server(port, site)
     except OSError as error:
         raise UsageError(
-            f"--port must be a free port, and {port} cannot be had: {error.strerror}; give another one, or none."
+            f"--port must be a free port, but {port} is not available: {error.strerror}; give another one, or none."
         ) from None
     thread = threading.Thread(target=server.serve_forever, args=(_LOOK_S,), name="kernbench web", daemon=True)
     thread.start()

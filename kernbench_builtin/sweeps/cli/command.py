@@ -40,7 +40,7 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
     "Points",
     Declared("--where", metavar="EXPR", multiple=True, help="Skip points for which this is false; repeatable."),
     Declared("--objective", "objectives", metavar="EXPR[,EXPR]", multiple=True,
-             help="Figures to optimise or compare, as time; repeatable."),
+             help="Figures to optimise or compare, such as time; repeatable."),
     Declared("--figures", metavar="FILE.py", help="Functions (config, figures) for --objective."),
     Declared("--sample", metavar="HOW", help="Points: grid, random:N or lhs:N. [default: grid]"),
     Declared("--search", metavar="HOW", help="Let Optuna choose points: nsga2:N, tpe:N or random:N trials."),
@@ -63,7 +63,7 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
              shell_complete=completed_by("files")),
     Declared("--resume", is_flag=True, help="Continue the sweep in DIR."),
     Declared("--retry-failed", is_flag=True, help="Run failed points again."),
-    Declared("--retry-changed", is_flag=True, help="Run points again whose files or code have changed."),
+    Declared("--retry-changed", is_flag=True, help="Run points with changed files or code again."),
     Declared("--cached", is_flag=True, default=None, help="Take points from the user's cache, and store them there."),
 ))  # fmt: skip
 @run_options(but=_NOT_OF_POINTS)
@@ -97,4 +97,4 @@ def _check_where(processes: int | None, scheduler: str | None, patience_s: float
     if scheduler is not None and processes is not None and search is None:
         raise UsageError("-j must be left out with --scheduler, whose workers say how many points run at once.")
     if scheduler is None and patience_s is not None:
-        raise UsageError("--patience must be given with --scheduler, which it is for.")
+        raise UsageError("--patience must be given with --scheduler; leave it out.")

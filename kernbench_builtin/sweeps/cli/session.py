@@ -272,11 +272,11 @@ def _again(plan: SweepPlan, asked: Mapping[str, Any]) -> SweepPlan:
 def _require_alone(bench: str, folder: str | None, asked: Mapping[str, Any]) -> None:
     """Raise UsageError where a sweep that is there is given another folder, or other points."""
     if folder is not None and Path(folder) != Path(bench):
-        raise UsageError(f"-o must be left out with the folder of a sweep, {bench!r}, which it goes on in.")
+        raise UsageError(f"-o must be left out when {bench!r} is the folder of a sweep.")
     options = _changed({name: asked[name] for name in OPTIONS if name not in LIMITS})
     others = {name: value for name, value in asked.items() if name not in OPTIONS and name != "cached"}
     if options or any(others.values()):
         raise UsageError(
-            f"the folder of a sweep, {bench!r}, must be given without other points, as it holds its plan; begin "
-            "another sweep in another folder to change it."
+            f"the folder of a sweep, {bench!r}, must be given without other points, as it has a plan already; use "
+            "another folder for another sweep."
         )

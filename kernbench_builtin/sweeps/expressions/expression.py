@@ -214,7 +214,7 @@ class Expression:
 
     def _refused(self, node: ast.AST, part: ast.AST) -> UsageError:
         hint = _HINTS.get(type(part), "write arithmetic, comparisons, and, or, not.")
-        return self._fault(node, f"{self._source(node)} is nothing that an expression can have; {hint}")
+        return self._fault(node, f"{self._source(node)} must not be in an expression; {hint}")
 
     def _source(self, node: ast.AST) -> str:
         """Return a part as it stands in the text, cut where it is long."""

@@ -119,4 +119,4 @@ def _check(told: str, name: str, function: Callable[..., Any]) -> None:
             f"{told} must take two arguments, as {_FORM}; a name that begins with '_' is left alone."
         ) from None
     if name in KNOWN:
-        raise UsageError(f"{told} must not be called as a figure that every result has; give it another name.")
+        raise UsageError(f"{told} must not have the name of a figure that every result has; give it another.")

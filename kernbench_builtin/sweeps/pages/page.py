@@ -108,7 +108,7 @@ def read_sweep_page(
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(
             f"the sweep in {str(folder)!r} must be as `kernbench sweep` wrote it, and its plan or a record is damaged "
-            "or was changed; begin it again in another folder, and the cache serves what is the same."
+            "or was changed; begin it again in another folder: the cache has the unchanged points."
         ) from error
 
 

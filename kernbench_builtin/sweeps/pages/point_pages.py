@@ -31,11 +31,11 @@ def point_named(sweep: SweepResult, given: str) -> Mapping[str, Any]:
     found = [record for record in sweep.records if record["key"].startswith(begin)]
     if len(begin) < _LEAST_DIGITS or not found:
         raise UsageError(
-            f"--point must be the begin of a point's key, of at least {_LEAST_DIGITS} digits, as the page and the "
-            f"table have it, not {brief(given)}."
+            f"--point must begin a point's key, with at least {_LEAST_DIGITS} digits, as the page and the table show "
+            f"it, not {brief(given)}."
         )
     if len(found) > 1:
-        raise UsageError(f"--point must name one point, and {len(found)} have keys that begin so; give more digits.")
+        raise UsageError(f"--point must name one point, and the keys of {len(found)} begin with it; give more digits.")
     return found[0]
 
 

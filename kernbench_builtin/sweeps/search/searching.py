@@ -95,7 +95,7 @@ class PointSearch:
             self.study.tell(trial, None)
             self._skipped += 1
         raise UsageError(
-            f"--where must hold of some points, and holds of none of the last {_MOST_SKIPPED:,} that the search chose; "
+            f"--where must be true for some points, but is false for the last {_MOST_SKIPPED:,} that the search chose; "
             "give other values, or drop a --where."
         )
 

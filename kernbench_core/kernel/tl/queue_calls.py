@@ -154,8 +154,8 @@ def _received(
     name = dtype_of(dtype)
     if not copy and not wait:
         raise KernelError(
-            f"{call} at {describe_site(site)} must wait for a slot: only then is it known which one it is; leave "
-            "wait=False out, or receive a copy."
+            f"{call} at {describe_site(site)} must wait for its slot, which is not known before; leave out wait=False, "
+            "or receive a copy."
         )
     block: TcmBlock | None = None
     if copy:

@@ -63,9 +63,9 @@ class Handle:
         """
         if self._tl is not tl:
             raise KernelError(
-                f"{use} at {describe_site(call_site())} must be given what its own program made, and the result of "
-                f"{self.op} made at {describe_site(self.site)} is of another one; send it with tl.send, or store and "
-                "load it."
+                f"{use} at {describe_site(call_site())} must be given a result of its own program, not the result of "
+                f"{self.op} made at {describe_site(self.site)} by another one; send it with tl.send, or store and load "
+                "it."
             )
 
     def __repr__(self) -> str:
@@ -79,9 +79,9 @@ class Handle:
     def _refuse_data(self, why: str) -> NoReturn:
         if self._tl.made_before(self.value):
             raise PendingDataError(
-                f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the "
-                f"result of {self.op} made at {describe_site(self.site)} is of a launch that the host had not waited "
-                "for when it submitted this one; wait for that launch first."
+                f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, but the "
+                f"host submitted this launch without waiting for the one that made the result of {self.op} at "
+                f"{describe_site(self.site)}; wait for that one first."
             )
         raise PendingDataError(
             f"{why} at {describe_site(call_site())} must have data that is known while the kernel runs, and the result "

@@ -159,7 +159,7 @@ def test_the_entries_are_listed_shown_and_pruned(call: Call, tmp_path: Path) -> 
 
 def test_wrong_options_and_folders_are_told(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for args, told in {
-        "show abcd": "the key must begin one key, not 0, as 'abcd'; 'kernbench cache list' has them.",
+        "show abcd": "KEY must begin one stored key, not 0, as 'abcd' does; 'kernbench cache list' shows them.",
         "prune --keep apples": "option --keep must be a size, not 'apples'.",
         "prune --all --keep 1MB": "--all removes everything; leave out --keep and --older, or --all.",
     }.items():

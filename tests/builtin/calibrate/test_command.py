@@ -116,7 +116,7 @@ def test_times_far_beyond_the_limits_are_told_as_such(
     (log := tmp_path / "ms.csv").write_text("kind,bytes,time_us\nh2d,64,2400\nh2d,65536,4100\nh2d,1048576,31500\n")
     _, err = told(plugins, capsys, 2, log, "--topology", "tiny")
     assert err == (
-        "error: parameters must lie within their limits, and these rows would have dma-overhead at 2.373e+06 ns, "
+        "error: parameters must lie within their limits, but these rows need dma-overhead at 2.373e+06 ns, "
         "beyond 0 ns to 13000 ns and pcie-bandwidth at 0.03976 GB/s, beyond 0.25 GB/s to 118.2 GB/s; times 1,000 "
         "times as short would fit: check their unit.\n"
     )
@@ -175,11 +175,11 @@ def test_all_faults_of_all_logs_are_told_at_once(
     (["LOG", "--format", "copy"],
      "option --format must be one of collectives, copies, gemm, memory, nccl, not 'copy'. Did you mean 'copies'?"),
     (["LOG", "--fit", "dma"],
-     "option --fit must be one of dma-overhead, pcie-bandwidth, which these logs tell of, not 'dma'."),
+     "option --fit must be one of dma-overhead, pcie-bandwidth, which these logs cover, not 'dma'."),
     (["LOG", "--simulate-to", "1 B"], "option --simulate-to must be a size of at least 4 B, not '1 B'."),
     (["LOG", "--simulate-to", "far"], "option --simulate-to must be a positive size, not 'far'."),
     (["LOG", "--ranks", "1"], "option --ranks must be an integer of at least 2, not '1'."),
-    (["LOG", "--check", "u280_hbm"], "option --check must stand without a LOG; leave one of them out."),
+    (["LOG", "--check", "u280_hbm"], "option --check must be given without a LOG; leave one of them out."),
     (["--check", "u280"],
      "option --check must be one of a100_node, tpu7x_slice, u280_hbm, not 'u280'. Did you mean 'u280_hbm'?"),
 ])  # fmt: skip

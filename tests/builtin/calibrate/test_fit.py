@@ -116,16 +116,16 @@ def test_rows_that_only_tell_a_sum_are_refused_by_the_names_of_its_parts() -> No
     """Two parameters that every row has alike."""
     third = Unknown("start", "c", "time", 10.0, 1e4, "", "two kinds")
     assert refusal([64.0, 1e6, 1e7], (*BOTH, third)) == (
-        "latency and start are not identified by these rows: values far apart would fit them as well; measure for "
-        "latency also small ones; measure for start also two kinds, or leave one of them as the machine has it by "
+        "latency and start are not determined by these rows: very different values fit equally well; measure for "
+        "latency also small ones; measure for start also two kinds, or keep the machine's value of one of them by "
         "naming the others with --fit."
     )
 
 
 def test_rows_in_which_a_parameter_hardly_counts_are_refused_by_its_name() -> None:
     """All small: bandwidth is a thousandth of each time."""
-    assert refusal([1.0, 2.0, 4.0]).startswith("bandwidth is not identified by these rows: values far apart would")
-    assert refusal([1e9, 2e9, 4e9]).startswith("latency is not identified by these rows: values far apart would")
+    assert refusal([1.0, 2.0, 4.0]).startswith("bandwidth is not determined by these rows: very different values ")
+    assert refusal([1e9, 2e9, 4e9]).startswith("latency is not determined by these rows: very different values ")
 
 
 @given(st.floats(0.5, 2000), st.floats(0.5, 2000))
@@ -193,17 +193,16 @@ def test_two_large_sizes_identify_no_latency() -> None:
     with pytest.raises(UsageError) as caught:
         fit(LINK, measured, lambda _: ring_form(sizes), lambda at: ring(at[0], 1 / at[1], sizes))
     assert str(caught.value) == (
-        "latency is not identified by these rows: values far apart would fit them as well; measure for latency also "
-        "small ones, or leave it as the machine has it by naming the others with --fit."
+        "latency is not determined by these rows: very different values fit equally well; measure for latency also "
+        "small ones, or keep the machine's value of it by naming the others with --fit."
     )
 
 
 @pytest.mark.parametrize(("moved", "told"), [
-    (1, "latency cannot be fitted on this machine: simulated, these rows hardly depend on it, as something else binds; "
-     "widen that (kernbench ccl --wide and kernbench run --explain name it), or fit the other parameters "
-     "alone with --fit."),
-    (0, "latency and bandwidth cannot be fitted on this machine: simulated, these rows hardly depend on them, as "
-     "something else binds; widen that (kernbench ccl --wide and kernbench run --explain name it)."),
+    (1, "latency cannot be fitted on this machine, because another resource limits these rows; make that one faster "
+     "(kernbench ccl --wide and kernbench run --explain name it), or fit the other parameters alone with --fit."),
+    (0, "latency and bandwidth cannot be fitted on this machine, because another resource limits these rows; make that "
+     "one faster (kernbench ccl --wide and kernbench run --explain name it)."),
 ])  # fmt: skip
 def test_what_a_machine_hides_is_told_by_name(moved: int, told: str) -> None:
     """Whatever closed forms say: here of latency, and of both."""

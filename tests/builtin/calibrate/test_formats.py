@@ -99,8 +99,8 @@ def test_times_that_fall_with_size_are_told_as_such(plugins: Plugins, tmp_path: 
     with pytest.raises(UsageError) as caught:
         fitted(plugins, log, text)
     assert str(caught.value) == (
-        f"times must rise with size, and most of these fall: {told.format(log=log)}; mend the log: columns may be "
-        "swapped, or times be rates."
+        f"times must rise with size, and most of these fall: {told.format(log=log)}; correct the log: columns may "
+        "be swapped, or be rates."
     )
 
 

@@ -297,16 +297,15 @@ def test_wrong_data_fail(diff: Diff, saved: Path) -> None:
 
 
 BAD = [
-    (("a",), "diff must be given a second run, not 'a' alone; give two saved runs, or of a bench what B has otherwise, "
-             "as --b-set KEY=VALUE."),
+    (("a",), "diff must be given a second run, not 'a' alone; give two saved runs, or a bench and changes for B, as "
+             "--b-set KEY=VALUE."),
     (("a", "b", "c"), "diff must be given two saved runs, or one bench, not 3 names; leave some out."),
-    (("a", "b", "--b-set", "x=1"), "--b-set is that of a bench that is run now, and two saved runs were given; leave "
-                                   "it out."),
-    (("a", "b", "-p", "n=1"), "-p is that of a bench that is run now, and two saved runs were given; leave it out."),
-    (("a", "b", "--max-sim-time", "1 us"), "--max-sim-time is that of a bench that is run now, and two saved runs were "
-                                           "given; leave it out."),
-    (("a", "b", "--no-data"), "--no-data is that of a bench that is run now, and two saved runs were given; leave it "
-                              "out."),
+    (("a", "b", "--b-set", "x=1"), "--b-set applies only when diff runs a bench, not to two saved runs; leave it "
+                                   "out."),
+    (("a", "b", "-p", "n=1"), "-p applies only when diff runs a bench, not to two saved runs; leave it out."),
+    (("a", "b", "--max-sim-time", "1 us"), "--max-sim-time applies only when diff runs a bench, not to two saved "
+                                           "runs; leave it out."),
+    (("a", "b", "--no-data"), "--no-data applies only when diff runs a bench, not to two saved runs; leave it out."),
     (("a", "b", "--fail-above", "3"), "option --fail-above must be a share or a time by which B may be slower, as '3%' "
                                       "or '50 ns', not '3'."),
     (("a", "b", "--fail-above", "-3%"), "option --fail-above must be a share or a time by which B may be slower, as "
@@ -314,8 +313,8 @@ BAD = [
     (("a", "gone"), "run 'gone' must be a folder that --out wrote, or a file that --json was written to, and is not "
                     "there."),
     (("a", "empty"), "run 'empty' must hold result.json, and does not; give a folder that --out wrote."),
-    (("a", "m.json"), "run 'm.json' must be a saved result, not a manifest, which says how to run something and not "
-                      "what came of it; make one by kernbench rerun m.json --json > FILE."),
+    (("a", "m.json"), "run 'm.json' must be a saved result, not a manifest, which holds no results; make one by "
+                      "kernbench rerun m.json --json > FILE."),
     (("a", "text"), "file 'text' must be whole JSON, and is cut off or changed; run it again with --out."),
     (("a", "list"), "file 'list' must hold a JSON object; run it again with --out."),
     (("a", "nan"), "file 'nan' must hold finite numbers, not NaN; run it again with --out."),

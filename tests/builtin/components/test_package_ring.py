@@ -66,7 +66,7 @@ def test_no_messages_of_a_ring_of_packages_wait_in_a_circle(count: int, vcs: int
 def test_without_classes_a_ring_of_packages_is_refused_and_would_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
     ways = [around(7, sip, 3) for sip in range(7)]
     monkeypatch.setattr(PackageRing, "classes", lambda ring, nodes: [None] * (len(nodes) - 1))
-    with pytest.raises(ConfigError, match="must not wait for each other in a circle"):
+    with pytest.raises(ConfigError, match="must not wait for each other in a cycle"):
         arrived(7, 2, ways)
     monkeypatch.setattr(Subpaths, "_check", lambda *_: None)
     assert arrived(7, 2, ways) < 3 * len(ways)

@@ -53,8 +53,8 @@ def test_what_cannot_be_sent_or_received_is_told() -> None:
         f"tl.send at {line_of(number, 1)} must be given a tile, not float 3.5; make a tile of it with tl.full."
     )
     assert told(in_flight) == (
-        f"tl.recv at {line_of(in_flight, 1)} must wait for a slot: only then is it known which one it is; leave "
-        "wait=False out, or receive a copy."
+        f"tl.recv at {line_of(in_flight, 1)} must wait for its slot, which is not known before; leave out "
+        "wait=False, or receive a copy."
     )
     assert told(nobody) == f"tl.recv_any at {line_of(nobody, 1)} must be given at least one source, not none."
     assert told(sideways) == (
@@ -77,9 +77,9 @@ def test_sizes_that_differ_are_told_with_both_lines() -> None:
 
     for params in ([], slots(slots=1, slot_bytes="64 B")):
         assert told(kernel, *params) == (
-            f"tl.recv at {line_of(kernel, 4)} must receive as many bytes as PE 0 sent at "
-            f"{line_of(kernel, 2)}, 400 B of f32 (100,), not 200 B of f32 (50,); give a shape and dtype of that many "
-            "bytes: messages of a queue are received whole and in order, and their bits are taken as they are."
+            f"tl.recv at {line_of(kernel, 4)} must receive the 400 B of f32 (100,) that PE 0 sent at "
+            f"{line_of(kernel, 2)}, not 200 B of f32 (50,); give a shape and dtype of as many bytes: a queue delivers "
+            "whole messages in order, bit for bit."
         )
 
 

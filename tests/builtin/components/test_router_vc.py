@@ -332,8 +332,8 @@ def test_a_circle_of_waits_is_refused_where_no_order_of_dimensions_prevents_it()
     with pytest.raises(ConfigError) as caught:
         machine.run()
     assert str(caught.value) == (
-        "routers with virtual channels must not wait for each other in a circle, but messages may hold a buffer and "
-        "wait for the next one along p -> q -> r -> s -> p; choose builtin.forwarding for one of these nodes."
+        "routers with virtual channels must not wait for each other in a cycle, but messages may block each other "
+        "along p -> q -> r -> s -> p; choose builtin.forwarding for one of these nodes."
     )
 
 

@@ -184,9 +184,8 @@ def test_a_handle_whose_output_is_gone_is_refused(data: bool) -> None:
         run(over, rig)
     first = over.__code__.co_firstlineno
     assert str(caught.value).splitlines()[0] == (
-        f"tl.store at {__file__}:{first + 3} must be given a composite whose output is still where it wrote it, in "
-        f"tensor 'c', and something was written over that of tl.composite at {__file__}:{first + 1}; store the handle "
-        "before that."
+        f"tl.store at {__file__}:{first + 3} must be given a composite whose output is still in tensor 'c', and "
+        f"something overwrote that of tl.composite at {__file__}:{first + 1}; store the handle before that."
     )
     with pytest.raises(KernelError) as caught:
         run(kernel)

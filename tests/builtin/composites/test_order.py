@@ -200,8 +200,8 @@ def test_a_composite_of_another_program_is_refused() -> None:
         kb.run(bench, **on_machine())
     line = kernel.__code__.co_firstlineno
     assert str(caught.value).splitlines()[0] == (
-        f"tl.store at {__file__}:{line + 7} must be given what its own program made, and the result of tl.composite "
-        f"made at {__file__}:{line + 2} is of another one; send it with tl.send, or store and load it."
+        f"tl.store at {__file__}:{line + 7} must be given a result of its own program, not the result of "
+        f"tl.composite made at {__file__}:{line + 2} by another one; send it with tl.send, or store and load it."
     )
 
 
@@ -247,8 +247,8 @@ def test_a_tile_of_another_program_is_refused() -> None:
         kb.run(lambda rt: rt.launch(kernel, rt.zeros((4, 4)), grid=(2,)), **on_machine())
     line = kernel.__code__.co_firstlineno
     assert str(caught.value).splitlines()[0] == (
-        f"tl.composite at {__file__}:{line + 6} must be given what its own program made, and the result of tl.load "
-        f"made at {__file__}:{line + 2} is of another one; send it with tl.send, or store and load it."
+        f"tl.composite at {__file__}:{line + 6} must be given a result of its own program, not the result of tl.load "
+        f"made at {__file__}:{line + 2} by another one; send it with tl.send, or store and load it."
     )
 
 

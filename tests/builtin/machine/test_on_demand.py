@@ -68,9 +68,9 @@ def test_a_launch_that_was_not_waited_for_is_not_read(other: bool) -> None:
     line = describe_site((branch.__code__, 0)).rpartition(":")[0]
     first = branch.__code__.co_firstlineno + 3
     assert str(caught.value).splitlines()[0] == (
-        f"item() at {line}:{first} must have data that is known while the kernel runs, and the result of tl.load made "
-        f"at {line}:{first} is of a launch that the host had not waited for when it submitted this one; wait for that "
-        "launch first."
+        f"item() at {line}:{first} must have data that is known while the kernel runs, but the host submitted "
+        f"this launch without waiting for the one that made the result of tl.load at {line}:{first}; wait for that one "
+        "first."
     )
 
 

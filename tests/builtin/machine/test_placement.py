@@ -261,7 +261,7 @@ def test_a_device_narrows_the_mesh() -> None:
         assert str(caught.value) == "rt.empty: device must name SIPs of this run, not [7]; this run has [0, 1]."
         with pytest.raises(UsageError) as caught:
             x.numpy(1)
-        assert str(caught.value) == "tensor 'tensor1' has 1 copies, and none of number 1; count from 0."
+        assert str(caught.value) == "tensor 'tensor1' has 1 copies, and no copy 1; count from 0."
         rt.launch(doubled, x.to_local(), x.to_local(), 8, 32, device=1)
         rt.check(x, A * 2)
 
@@ -376,6 +376,5 @@ def test_an_element_that_a_placement_cuts_apart_is_refused_with_its_line(call: s
             run(placed(placement))
         assert str(caught.value).partition("\n")[0] == (
             f"{call} at {__file__}:{kernel.__code__.co_firstlineno + 1} must find each element of int32 in one piece, "
-            "not where the placement of tensor 'x' cuts its 4 bytes apart; give int8, or place the tensor in pieces of "
-            "whole elements."
+            "but the placement of tensor 'x' splits its 4 bytes; give int8, or place whole elements."
         )

@@ -295,10 +295,10 @@ def test_a_result_goes_to_a_process_of_its_own(plugins: Plugins) -> None:
     assert head == f"{result.total_ns} {name} {len(result.links)} {len(result.ops)} ['c', 'd']"
     assert float(own) == total
     assert log == (
-        "UsageError the op log must be looked at where the run was made, as a result that was pickled or is from "
-        "the cache leaves it behind; r.ops has its columns, and a folder written with out= holds the whole run."
+        "UsageError the op log must be read where the run was made, as pickled and cached results do not include it; "
+        "r.ops has its columns, and a folder written with out= holds the whole run."
     )
-    assert store.startswith("UsageError the memory store must be looked at where the run was made")
+    assert store.startswith("UsageError the memory store must be read where the run was made")
     assert output == (
         "NoDataError output 'd' must be computed before its result is pickled or kept in the cache, and was not; look "
         "at r.outputs['d'] before that, or run with outputs=True."

@@ -60,14 +60,14 @@ def test_one_form_replaces_the_other_one_of_the_layer_below() -> None:
 
 def test_both_forms_at_once_are_refused() -> None:
     assert problems("host.pcie={bandwidth: 10 GB/s, generation: 5, lanes: 16}") == (
-        "--set host.pcie={bandwidth: 10 GB/s, generation: 5, lanes: 16}: host.pcie.generation must not stand beside "
+        "--set host.pcie={bandwidth: 10 GB/s, generation: 5, lanes: 16}: host.pcie.generation must not be given with "
         "bandwidth: give bandwidth, or generation and lanes, not both.",
     )
     assert problems(text=TEXT.replace(UCIE, UCIE + "    lanes: 64\n")) == (
-        "m.yaml:12:5: sip.ucie.lanes must not stand beside bandwidth: give bandwidth, or lanes and rate, not both.",
+        "m.yaml:12:5: sip.ucie.lanes must not be given with bandwidth: give bandwidth, or lanes and rate, not both.",
     )
     assert problems(text=TEXT.replace(UCIE, UCIE + "    adapter_latency: 1 ns\n")) == (
-        "m.yaml:12:5: sip.ucie.adapter_latency must not stand beside latency: give latency, or adapter_latency, not "
+        "m.yaml:12:5: sip.ucie.adapter_latency must not be given with latency: give latency, or adapter_latency, not "
         "both.",
     )
 

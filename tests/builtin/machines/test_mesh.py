@@ -105,8 +105,8 @@ def test_all_faults_are_told_at_once_with_their_places() -> None:
     [
         (
             ["system.sips=2", "cube.pes=4"],
-            "mesh.yaml:1:1: mesh must stand alone, but the configuration also has system, cube; drop them and a "
-            "'base' that brings them, or drop mesh.",
+            "mesh.yaml:1:1: mesh must be the only machine, not beside system, cube; drop them, and a 'base' that adds "
+            "them, or drop mesh.",
         ),
         (
             ["mesh.rows=100", "mesh.columns=100"],

@@ -80,7 +80,7 @@ def test_a_port_in_use_is_a_sentence(trace: Path) -> None:
         with pytest.raises(UsageError) as caught, shown_at(trace, taken):
             pass
     assert str(caught.value) == (
-        f"--port must be a free port, and {taken} cannot be had: Address already in use; give another one, or none."
+        f"--port must be a free port, but {taken} is not available: Address already in use; give another one, or none."
     )
 
 

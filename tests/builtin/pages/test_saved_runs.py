@@ -128,7 +128,7 @@ def test_what_a_run_did_not_note_is_told_beside_its_trace(call: Call, saved: tup
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["FOLDER"], "trace must be told what to do with the run; give -o FILE, or --open."),
+        (["FOLDER"], "trace must be given -o FILE or --open; add one of them."),
         (["none", "-o", "t.tsv"], "RUN must be a folder that `run --out` wrote, not 'none'."),
         (["FOLDER", "-o", "t.txt"],
          "trace file must be of a format that takes a timeline, not 't.txt'; use run --trace."),

@@ -304,7 +304,7 @@ def test_a_model_without_rows_is_compared_with_its_promise(
         (["--chunk", "0"], "--chunk must be a positive size, not '0'."),
         (
             ["--pattern", "stride", "--stride", "1 GiB"],
-            "--stride must be at most 128 MiB, half of what the controller is driven over, not 1 GiB.",
+            "--stride must be at most 128 MiB, half of the addresses that the probe uses, not 1 GiB.",
         ),
         (["--requests", "0"], "--requests must be an integer from 1 to 1000000, not '0'."),
         (["--outstanding", "4,x"], "--outstanding must be an integer from 1 to 65536, not 'x'."),

@@ -145,8 +145,8 @@ def test_a_torus_needs_two_channels_and_a_mesh_one() -> None:
     with pytest.raises(ConfigError) as caught:
         Hardware(Environment(), make_mesh(3, 3, wrap=True, vcs=1)).build(CATALOGUE)
     assert str(caught.value) == (
-        "mesh.r0c1: vcs must be at least 2 where rows, columns or packages are closed to rings, or ways lead around "
-        "holes of a mesh, not 1; with one, messages could wait for each other in a circle."
+        "mesh.r0c1: vcs must be at least 2 where rows, columns or packages are closed to rings, or paths lead around "
+        "holes of a mesh, not 1; with one, messages could wait for each other in a cycle."
     )
     packets = draw(make_mesh(3, 3), "uniform", 0.9, 5, 100)
     assert None not in latencies(make_mesh(3, 3, vcs=1, buffer_flits=1), packets)

@@ -139,7 +139,7 @@ def test_wide_interfaces_leave_the_ceiling_to_the_links() -> None:
         ("xyz", [], None, "--traffic must be one of uniform, transpose, bitcomp, tornado, neighbor, hotspot, "
          "permutation, not 'xyz'."),
         ("transpose", [], None, "--traffic transpose must have as many rows as columns, not 2 x 3; choose another "
-         "pattern or set mesh.rows and mesh.columns alike."),
+         "pattern or make mesh.rows equal mesh.columns."),
         ("uniform", ["r0c0"], None, "option --hotspot must be given together with --traffic hotspot, not with "
          "uniform."),
         ("bitcomp", [], 0.1, "option --hotspot-share must be given together with --traffic hotspot, not with bitcomp."),

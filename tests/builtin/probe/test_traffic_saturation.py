@@ -225,8 +225,8 @@ def test_a_window_of_a_few_bursts_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         check_window(traffic)
     assert str(caught.value) == (
-        "--measure must be at least 10000 cycles with --saturation, so that what sources make in bursts of 8 in them "
-        "is close to the load, not 300."
+        "--measure must be at least 10000 cycles with --saturation, so that the traffic in bursts of 8 comes close to "
+        "the load, not 300."
     )
     check_window(TrafficSetup(mesh, CATALOGUE, make_pattern("uniform", mesh), 12, Window(500, 10000, 500), 1, 8.0))
     check_window(TrafficSetup(mesh, CATALOGUE, make_pattern("uniform", mesh), 1, Window(200, 300, 500)))
@@ -238,8 +238,8 @@ def test_a_warm_up_in_which_a_mesh_does_not_fill_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         check_window(TrafficSetup(mesh, CATALOGUE, make_pattern("uniform", mesh), 12, Window(499, 10000, 500), 1, 8.0))
     assert str(caught.value) == (
-        "--warmup must be at least 500 cycles with --saturation, so that a mesh that fills is not taken for queues "
-        "that grow, not 499."
+        "--warmup must be at least 500 cycles with --saturation, so that a filling mesh does not look like growing "
+        "queues, not 499."
     )
 
 

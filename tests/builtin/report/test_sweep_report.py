@@ -180,12 +180,12 @@ def test_a_run_that_is_another_one_now_is_told(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["my s", "--point", "ab"], "--point must be the begin of a point's key, of at least 4 digits, as the page and "
-         "the table have it, not 'ab'."),
-        (["my s", "--point", "0000000000"], "--point must be the begin of a point's key, of at least 4 digits, as the "
-         "page and the table have it, not '0000000000'."),
-        (["my s", "my s"], "-o must name the file to write, as 2 folders stand side by side in it."),
-        (["my s", "x", "-o", "x.html"], "a sweep must stand alone on its page; give 'my s' without the other folders."),
+        (["my s", "--point", "ab"], "--point must begin a point's key, with at least 4 digits, as the page and the "
+         "table show it, not 'ab'."),
+        (["my s", "--point", "0000000000"], "--point must begin a point's key, with at least 4 digits, as the page "
+         "and the table show it, not '0000000000'."),
+        (["my s", "my s"], "-o must name the output file when 2 folders are given."),
+        (["my s", "x", "-o", "x.html"], "a sweep must have a page of its own; give 'my s' without the other folders."),
         (["my s/points", "--point", "abcd"], "--point must be given with the folder of a sweep."),
         (["my s", "-o", "x.txt"], "report 'x.txt' must end in .html; give such a name."),
     ],

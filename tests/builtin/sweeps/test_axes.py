@@ -88,7 +88,7 @@ def test_parameters_are_what_they_are_written_as(text: str, values: tuple[object
          "'1..9:pow2:3'."),
         ("1..9GBs:lin:3", "must have a unit that there is, not 'GBs' in '1..9GBs:lin:3'. Did you mean 'GB/s'?"),
         ("1ns..9GB/s:lin:3", "must be a range of one kind of quantity, not from ns to GB/s."),
-        ("1..9,3", "must have no values beside a range that does not say how many it has."),
+        ("1..9,3", "must not mix values with a range that has no count."),
         ("1,2,1", "must have each value once, and has 1 twice."),
         ("1..3:lin:3,2", "must have each value once, and has 2 twice."),
     ],

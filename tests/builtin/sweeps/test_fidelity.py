@@ -187,8 +187,8 @@ def test_who_varies_chunks_screens_without_data_only() -> None:
     with pytest.raises(UsageError) as caught:
         screening_of(attrs.evolve(varied, options={"data": False}), 4096)
     assert str(caught.value) == (
-        "--fidelity auto must have something to leave out, and these points run without data already, and "
-        "system.chunk_bytes stays as it is; drop it."
+        "--fidelity auto must make runs cheaper, but these points run without data already, and system.chunk_bytes "
+        "stays as it is; drop it."
     )
 
 
@@ -201,7 +201,7 @@ def test_scripts_keep_their_data() -> None:
     with pytest.raises(UsageError) as caught:
         screening_of(script, 1 << 16)
     assert str(caught.value) == (
-        "--fidelity auto must have something to leave out, and these points are of a script, which needs its data, and "
+        "--fidelity auto must make runs cheaper, but these points are of a script, which needs its data, and "
         "system.chunk_bytes stays as it is; drop it."
     )
 

@@ -162,7 +162,7 @@ def test_functions_of_a_file_are_figures(file: Any) -> None:
         ("def area(config): return 1",
          "area must take two arguments, as def area(config, figures): …; a name that begins with '_' is left alone."),
         ("def time_ns(config, figures): return 1",
-         "time_ns must not be called as a figure that every result has; give it another name."),
+         "time_ns must not have the name of a figure that every result has; give it another."),
     ],
 )  # fmt: skip
 def test_a_faulty_function_is_told(file: Any, tmp_path: Path, source: str, wanted: str) -> None:

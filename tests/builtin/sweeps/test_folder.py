@@ -84,8 +84,8 @@ def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}):
         pass
     assert str(caught.value) == (
-        f"the points in {place} must be of the same files, and of 1 of them 'own.py' was changed since; simulate these "
-        "again with --retry-changed, or give another folder."
+        f"the points in {place} must be of the same files, but 'own.py' has changed for 1 of them; run these again "
+        "with --retry-changed, or give another folder."
     )
     with open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}, retry_changed=True) as folder:
         assert not folder.records
@@ -93,7 +93,7 @@ def test_a_folder_goes_on_with_the_same_plan_only(tmp_path: Path) -> None:
     with open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}) as folder:  # the first is no more there
         assert [record["index"] for record in folder.records.values()] == [1]
         folder.put(records(code="other")[0])
-    with pytest.raises(UsageError, match="and of 1 of them 'the code of kernbench or of a plug-in' was changed since"):
+    with pytest.raises(UsageError, match="but 'the code of kernbench or of a plug-in' has changed for 1 of them;"):
         open_sweep(tmp_path / "s", PLAN, {"own.py": "2"}).__enter__()
 
 
@@ -111,7 +111,7 @@ def test_points_whose_files_were_changed_are_refused_or_removed(
             folder.put(each)
     (tmp_path / "helper.py").write_text("3")
     monkeypatch.setenv("SCALE", "3")
-    told = r"and of 3 of them '(helper\.py|\$SCALE|gone\.csv)' was changed since; simulate these again"
+    told = r"but '(helper\.py|\$SCALE|gone\.csv)' has changed for 3 of them; run these again"
     with pytest.raises(UsageError, match=told):
         open_sweep(tmp_path / "s", plan).__enter__()
     (tmp_path / "helper.py").write_text("2")
@@ -206,8 +206,8 @@ def test_points_of_nobody_knows_what_are_not_gone_on_with(tmp_path: Path) -> Non
     with pytest.raises(UsageError) as caught, open_sweep(tmp_path, PLAN):
         pass
     assert str(caught.value) == (
-        f"-o must not name a folder with points and without 'sweep.json', as {str(tmp_path)!r}: nothing says what they "
-        "are of; give another folder."
+        f"-o must not name a folder with points and without 'sweep.json', as {str(tmp_path)!r}: nothing says which "
+        "sweep they belong to; give another folder."
     )
 
 
@@ -233,7 +233,7 @@ def test_what_is_no_folder_of_a_sweep_is_left_alone(tmp_path: Path) -> None:
 def test_two_sweeps_in_one_folder_are_told_apart_by_a_lock(tmp_path: Path) -> None:
     """The second is refused while the first is at work, in whichever process; one that is killed lets go."""
     refused = (
-        f"{str(tmp_path)!r} must have one sweep at a time, and another one is at work there; wait for it, or give "
+        f"{str(tmp_path)!r} must have one sweep at a time, and another one is running there; wait for it, or give "
         "another folder."
     )
     ready, told = os.pipe()

@@ -119,5 +119,5 @@ def test_a_grid_must_know_its_values() -> None:
 )
 def test_a_plan_is_text_that_every_file_can_hold(told: dict[str, Any]) -> None:
     """What a shell made of bytes that are no UTF-8 is told before anything runs."""
-    with pytest.raises(UsageError, match=r"^a sweep must be told in text that is UTF-8, not .*; name it otherwise\.$"):
+    with pytest.raises(UsageError, match=r"^a sweep must use valid UTF-8 text, not .*; rename it\.$"):
         SweepPlan(**{"bench": "gemm", **told})

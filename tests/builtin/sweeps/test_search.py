@@ -214,7 +214,7 @@ def test_constraints_leave_points_out(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UsageError) as caught:
         searched(tmp_path / "none", "random:5", Analytic(), allowed=lambda _: False)
     assert str(caught.value) == (
-        "--where must hold of some points, and holds of none of the last 40 that the search chose; give other "
+        "--where must be true for some points, but is false for the last 40 that the search chose; give other "
         "values, or drop a --where."
     )
 

@@ -130,8 +130,7 @@ _FORMS = "a number, true, false, none, a .npy file, empty:DTYPE:SHAPE or zeros:D
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (("-p", "n=7", "-p", "a=1"), "kernel 'k:axpy' must be given how many programs it has; add --grid X, --grid X,Y "
-         "or --grid X,Y,Z."),
+        (("-p", "n=7", "-p", "a=1"), "kernel 'k:axpy' must have a grid; add --grid X, --grid X,Y or --grid X,Y,Z."),
         (("-p", "n=7", "--grid", "1"), "kernel 'k:axpy' needs a value for 'a'; give it with -p a=VALUE."),
         (("-p", "N=7", "--grid", "1"), "kernel 'k:axpy' has no parameter 'N'; its parameters are: x, y, out, n, a, "
          "BLOCK. Did you mean 'n'?"),
@@ -191,7 +190,7 @@ def test_what_is_no_grid_in_python(grid: Any) -> None:
 def test_a_bench_has_no_grid(call: Call) -> None:
     """Only kernels do."""
     assert call("run", "gemm", "--grid", "4") == (
-        2, "", "error: --grid is that of a kernel that is run alone, and 'gemm' is a bench; drop it.\n"
+        2, "", "error: --grid must be given with a kernel, and 'gemm' is a bench; drop it.\n"
     )  # fmt: skip
 
 
@@ -215,8 +214,7 @@ def test_kb_launch_takes_a_jit_function() -> None:
     with pytest.raises(kb.KernbenchError) as error:
         kb.launch(kernel, x, y, 100, topology="tiny", BLOCK=16)
     assert str(error.value) == (
-        "kb.launch: kernel 'scale_kernel' must be given how many programs it has; add grid=(x,), grid=(x, y) or "
-        "grid=(x, y, z)."
+        "kb.launch: kernel 'scale_kernel' must have a grid; add grid=(x,), grid=(x, y) or grid=(x, y, z)."
     )
 
 

@@ -154,7 +154,7 @@ def test_bad_command_lines(call: Call) -> None:
         (("-m", "none"), "-m must be followed by a module that can be imported, not 'none'; install it."),
         (("-m",), "option -m must be followed by a module. See 'kernbench triton --help'."),
         (("--links", "all", "scale.py"),
-         "--links says which links --json and --out have; leave out --links all, or give one of them, too."),
+         "--links must be given with --json or --out; add one, or leave out --links all."),
         (("scale.py", "--topolgy", "tiny"), "No such option '--topolgy'. Did you mean '--topology'? Write -- before "
          "the options of the script. See 'kernbench triton --help'."),
         (("--verify-data=1", "scale.py"), "No such option '--verify-data'. It is one of kernbench run. Write -- before "

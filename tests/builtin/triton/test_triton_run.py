@@ -188,7 +188,7 @@ def test_outside_of_runs_and_kernels_it_is_said_what_is_missing() -> None:
             "kernel 'add_kernel' must be launched with a grid, not called; write add_kernel[grid](…)."
         )
         assert refused(kb.triton("tiny").__enter__) == (
-            "kb.triton must be left before it is entered again; end the 'with' that is open."
+            "kb.triton must not be nested; end the open 'with' first."
         )
     assert refused(lambda: kernel[(1,)](1, 2, 3, 4, BLOCK=2)) == (
         "kernel 'add_kernel' must be called inside 'with kb.triton(topology):', or in a script that 'kernbench triton' "
@@ -281,6 +281,6 @@ def test_nothing_is_taken_from_the_cache() -> None:
     with pytest.raises(kb.UsageError) as caught:
         kb.triton("tiny", cached=True)
     assert str(caught.value) == (
-        "kb.triton runs its caller's own code between launches, of which no answer can be kept; leave out cached=True, "
-        "or put it into a file for 'kernbench triton --cached'."
+        "kb.triton cannot cache its caller's own code between launches; leave out cached=True, or put the code into a "
+        "file for 'kernbench triton --cached'."
     )

@@ -36,8 +36,8 @@ def test_a_jit_function_says_which_plugin_it_needs(plugins: Plugins, tmp_path: P
     with pytest.raises(UsageError) as caught:
         kb.run(f"{file}:k", "tiny", grid="1", plugins=without(plugins, LEFT_OUT))
     assert str(caught.value) == (
-        f"bench file '{file}' imports 'triton', which is not there and may be known to a plug-in that is left out, "
-        "'builtin.triton' (kernbench 0.1.0: --no-plugin names it); have that again, or install 'triton'."
+        f"bench file '{file}' imports 'triton', which is missing or comes from a plug-in that was left out, "
+        "'builtin.triton' (kernbench 0.1.0: --no-plugin names it); load that plug-in, or install 'triton'."
     )
     with pytest.raises(KernelError, match="must run to its end, but it raised ModuleNotFoundError"):
         kb.run(f"{file}:k", "tiny", grid="1", plugins=without(plugins))

@@ -306,7 +306,7 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
         verify_ops(executor)
     package = "acme_verify (source tree)"
     assert str(caught.value) == (
-        "acme_scale (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns) could not be computed anew: op 'acme_scale' of "
+        "acme_scale (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns) could not be computed again: op 'acme_scale' of "
         f"{package} must have a function that computes, but it raised ZeroDivisionError: division by zero at "
         f"{__file__}:{line}; repair or reinstall {package}."
     )

@@ -116,6 +116,6 @@ def test_a_port_in_use_is_named(port: int) -> None:
     with pytest.raises(UsageError) as caught, served(Paths(), port):
         pass
     assert str(caught.value) == (
-        f"--port must be a free port, and {port} cannot be had: Address already in use; give another one, or none."
+        f"--port must be a free port, but {port} is not available: Address already in use; give another one, or none."
     )
     assert asked(port)[0] == 200

@@ -117,13 +117,15 @@ def test_what_cannot_be_served_is_a_sentence(
 ) -> None:
     """A folder that is none, a port that is none, one in use: 2, before anything runs."""
     none = str(tmp_path / "none")
-    in_use = f"--port must be a free port, and {port} cannot be had: Address already in use; give another one, or none."
+    in_use = (
+        f"--port must be a free port, but {port} is not available: Address already in use; give another one, or none."
+    )
     for args, said in (
         (["web", none], f"{none!r} must be a folder, and does not exist; give the one that your runs are in."),
         (["web", "--port", port, str(tmp_path)], in_use),
         (["run", "vector-add", "--web", "--port", port], in_use),
         (["run", "vector-add", "--port", "5"],
-         "--port is that of --web, not of a run alone; leave out --port 5, or give --web, too."),
+         "--port must be given with --web; leave out --port 5, or give --web, too."),
         (["web", "--port", "x"], "option --port must be a port from 0 (any free one) to 65535, not 'x'."),
     ):
         assert main(args, plugins) == 2

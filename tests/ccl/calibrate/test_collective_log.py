@@ -74,8 +74,8 @@ def test_what_the_machine_itself_hides_is_refused(plugins: Plugins, tmp_path: Pa
     with pytest.raises(UsageError) as caught:
         calibrate(open_logs([log], plugins, LogOptions(algo="ring")), MachineChoice("tiny", narrow))
     assert str(caught.value) == (
-        "link-bandwidth and link-latency cannot be fitted on this machine: simulated, these rows hardly depend on "
-        "them, as something else binds; widen that (kernbench ccl --wide and kernbench run --explain name it)."
+        "link-bandwidth and link-latency cannot be fitted on this machine, because another resource limits these "
+        "rows; make that one faster (kernbench ccl --wide and kernbench run --explain name it)."
     )
 
 
@@ -117,10 +117,10 @@ def test_one_size_identifies_no_link(plugins: Plugins, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         fitted(plugins, log, collective="all_reduce", ranks=4, algo="ring")
     assert str(caught.value) == (
-        "link-bandwidth and link-latency are not identified by these rows: values far apart would fit them as well; "
+        "link-bandwidth and link-latency are not determined by these rows: very different values fit equally well; "
         "measure for link-bandwidth also large vectors, of many MiB a rank, where bandwidth decides; measure for "
-        "link-latency also small vectors, of some KiB, where latency decides, or leave one of them as the machine has "
-        "it by naming the others with --fit."
+        "link-latency also small vectors, of some KiB, where latency decides, or keep the machine's value of one of "
+        "them by naming the others with --fit."
     )
     only = fitted(plugins, log, "link-latency", collective="all_reduce", ranks=4, algo="ring")
     assert [one.unknown.name for one in only.values] == ["link-latency"]
@@ -139,8 +139,8 @@ def test_an_algorithm_without_a_closed_form_is_refused(plugins: Plugins, tmp_pat
     with pytest.raises(UsageError) as caught:
         fitted(plugins, log, algo=str(own))
     assert str(caught.value).endswith(
-        "must have a closed form, for a fit to know which way to go, and has none: its module has none for this on "
-        "ring; choose another with --algo."
+        "must have a closed form to be fitted, and has none: its module has none for this on ring; "
+        "choose another with --algo."
     )
 
 
@@ -182,8 +182,8 @@ def test_where_no_algorithm_has_a_form_auto_is_named(
     with pytest.raises(UsageError) as caught:
         fitted(plugins, log)
     assert str(caught.value) == (
-        "ccl.direct_all_reduce, which auto chose, must have a closed form, for a fit to know which way to go, and has "
-        "none: nobody knows; choose another with --algo."
+        "ccl.direct_all_reduce, which auto chose, must have a closed form to be fitted, and has none: nobody knows; "
+        "choose another with --algo."
     )
 
 
@@ -194,7 +194,7 @@ def test_two_large_sizes_do_not_identify_a_pipelined_ring(plugins: Plugins, tmp_
     )
     with pytest.raises(UsageError) as caught:
         calibrate(open_logs([log], plugins, LogOptions(algo="ring", simulate_to=1 << 20)), MachineChoice("tiny"))
-    assert str(caught.value).startswith("link-bandwidth is not identified by these rows: values far apart would fit")
+    assert str(caught.value).startswith("link-bandwidth is not determined by these rows: very different values fit")
 
 
 def test_a_fitted_file_gives_the_rows_that_were_measured(plugins: Plugins, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ REFUSED = [
     ("all_redcue", 2, "kernbench ccl must be followed by a collective or a command, not 'all_redcue'. Did you mean "
      "'all_reduce'?"),
     ("all_reduce -b 1X", 2, "option -b must be a positive number of bytes, as '1K' or '64M', not '1X'."),
-    ("all_reduce -b 2K -e 1K", 2, "option -e must be at least what -b is, 2048 B, not 1024 B; give a larger one."),
+    ("all_reduce -b 2K -e 1K", 2, "option -e must be at least -b, 2048 B, not 1024 B; give a larger one."),
     ("all_reduce -f 1", 2, "option -f must be a factor above 1, as '2', not '1'."),
     ("all_reduce -f 2 -i 1K", 2, "options -f and -i exclude each other; give one of them."),
     ("all_reduce --ranks 0", 2, "option --ranks must be an integer of at least 2, not '0'."),

@@ -59,11 +59,11 @@ def test_files_are_written_and_the_line_is_one(call, tmp_path):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (("-e", "8K"), "--explain must be asked of one size, not of 3; give -b and -e the same, as '64K'."),
-        (("--algo", "all"), "--explain must be asked of one algorithm, not of several; name one by --algo, or auto."),
+        (("-e", "8K"), "--explain must be given one size, not 3; give -b and -e the same, as '64K'."),
+        (("--algo", "all"), "--explain must be given one algorithm, not several; name one with --algo, or auto."),
         (
             ("--contributors", "pe"),
-            "--explain must be asked of one vector a rank, not of --contributors pe; leave that out.",
+            "--explain must be given one vector per rank, not --contributors pe; leave that out.",
         ),
     ],
 )

@@ -151,8 +151,7 @@ WRONG = {
     ("--network", "star"): "option --network must be one of fully_connected, mesh_2d, ring, switch, torus_2d, not "
     "'star'.",
     ("-d", "f17"): "option --dtype: a dtype must be one of bool, int8, ",
-    ("--collective", "gather"): "there must be algorithms to choose from, and of what is asked for there is one or "
-    "none.",
+    ("--collective", "gather"): "there must be at least two algorithms to choose from for what is asked.",
     ("-o", "other.json"): "option -o must be a new file, or a table of this machine and f16, not 'other.json', which "
     "is of tiny with links of 37 GB/s, 500 ns and f16; give another one.",
 }

@@ -120,6 +120,6 @@ def test_another_program_is_told_who_must_wait() -> None:
     with pytest.raises(UsageError) as caught:
         run(program, 2)
     assert str(caught.value).splitlines()[0] == (
-        "tensor 'o1' must be waited for by rank 0 before others use it, as dist.all_gather has still to copy its "
-        "result there; call wait() of its Work first."
+        "rank 0 must wait for tensor 'o1' before others use it, as dist.all_gather still has to copy its result "
+        "there; call wait() of its Work first."
     )

@@ -101,8 +101,8 @@ X = "rt.tensor(np.ones(8, np.float32), name='x')"
         ("dist.destroy_process_group() or dist.get_rank()",
          "dist.get_rank must come after dist.init_process_group, and rank 0 has not called that; call it first."),
         ("parent.zeros((4,))",
-         "rt.zeros must be called through the rt of rank 0, which calls it, not through that of bench 'bench'; use the "
-         "rt that the program was given."),
+         "rt.zeros must be called through the rt of rank 0, not of bench 'bench'; use the rt that the program was "
+         "given."),
     ],
 )  # fmt: skip
 def test_wrong_calls_are_one_sentence(call: str, said: str) -> None:

@@ -164,8 +164,8 @@ def test_a_message_of_another_size_names_the_rank_that_sent_it(tmp_path: Path, n
     wrong = ("got = tl.recv((come[1],)", "got = tl.recv((come[1] + 1,)")
     (fault, *_), _lines = only(tmp_path, wrong, case=on_ring(3, 6 * n_pe, n_pe))
     assert (fault.kind, fault.rank) == (RAISED, 1)
-    assert f" must receive as many bytes as {sender} sent at " in fault.sentence
-    assert ", 4 B of f16 (2,), not 6 B of f16 (3,); give a shape and dtype of that many bytes" in fault.sentence
+    assert f" must receive the 4 B of f16 (2,) that {sender} sent at " in fault.sentence
+    assert ", not 6 B of f16 (3,); give a shape and dtype of as many bytes: a queue delivers" in fault.sentence
 
 
 def test_a_wrong_offset_in_a_store_is_found(tmp_path: Path) -> None:

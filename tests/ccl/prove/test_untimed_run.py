@@ -161,7 +161,8 @@ def test_a_kernel_has_not_ended_before_what_it_left_in_flight() -> None:
     sizes = [3]
     raised = Rig(2).run(kernel).raised
     assert raised is not None and (raised.pe, type(raised.error)) == (1, KernelError)
-    assert str(raised.error).startswith(f"tl.recv at {__file__}:{kernel.__code__.co_firstlineno + 5} must receive as ")
+    receive = f"tl.recv at {__file__}:{kernel.__code__.co_firstlineno + 5}"
+    assert str(raised.error).startswith(f"{receive} must receive the 8 B of int32 (2,) that PE 0 sent at ")
 
 
 def test_receiving_from_anyone_may_go_either_way() -> None:
@@ -209,9 +210,9 @@ def test_what_a_kernel_raises_ends_the_run() -> None:
     assert isinstance(raised.error, KernelError)
     line = kernel.__code__.co_firstlineno
     assert str(raised.error) == (
-        f"tl.recv at {__file__}:{line + 4} must receive as many bytes as PE 0 sent at {__file__}:{line + 2}, 8 B of "
-        "int32 (2,), not 12 B of int32 (3,); give a shape and dtype of that many bytes: messages of a queue are "
-        "received whole and in order, and their bits are taken as they are."
+        f"tl.recv at {__file__}:{line + 4} must receive the 8 B of int32 (2,) that PE 0 sent at "
+        f"{__file__}:{line + 2}, not 12 B of int32 (3,); give a shape and dtype of as many bytes: a queue delivers "
+        "whole messages in order, bit for bit."
     )
     assert raised.line == f"{__file__}:{line + 4}"
 

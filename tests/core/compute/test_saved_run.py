@@ -128,7 +128,7 @@ def test_computed_results_are_saved_as_pending(tmp_path) -> None:
 
 def test_other_folder_is_refused(tmp_path) -> None:
     """A folder without a run, and one of another schema, are named."""
-    with pytest.raises(UsageError, match="must be a folder that a saved run was written to"):
+    with pytest.raises(UsageError, match="must be the folder of a saved run"):
         load_run(tmp_path)
     log, store = small_run()
     save_run(tmp_path, log, store)

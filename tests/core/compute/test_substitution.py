@@ -154,6 +154,6 @@ def test_replace_data_refuses_a_tensor_that_ops_wrote():
     with pytest.raises(ExecutionError) as caught:
         replace_data([(ResultValue((0, 1), (2,), "f32"), f32(1, 2))])
     assert str(caught.value) == (
-        "A tensor must hold what the host wrote for other data to be put there, and holds what an op computed; take "
-        "its value before the launch."
+        "Other data must replace what the host wrote, not what an op computed; take the value of the tensor before "
+        "the launch."
     )

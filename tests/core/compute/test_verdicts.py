@@ -30,8 +30,8 @@ def test_verify_says_where_how_many_and_who() -> None:
     assert bad.failures == (
         "y must equal what is expected within rtol=1e-05, atol=1e-05, but 2 of 8 elements differ: 2, 7; the worst is "
         "[7]: got 1.0, expected 4.0. It was made by div (op 0 of PE 0, sip0.cube0.pe0.unit, 1.000 ns).",
-        "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 bytes "
-        "nobody wrote from 0x200 to 0x220; store to them first.",
+        "z must be there to be compared: A read of hbm 0x200..0x220 must find memory that was written, not 32 "
+        "unwritten bytes from 0x200 to 0x220; store to them first.",
     )
     assert executor.verify({"y": (("hbm", 0), wrong, 0.0, 5.0)}).ok
     one = executor.verify({"y": (("hbm", 0), np.where(np.arange(8) == 0, 1, right).astype(np.float32))})

@@ -93,18 +93,18 @@ def test_what_is_not_there_is_said() -> None:
     holder = Holder()
     written, empty = holder.tensor(), holder.tensor(written=False)
     cases: dict[str, tuple[type[Exception], Any]] = {
-        "tensor 'x' must be written before the host looks at it, and its element [0, 0] was not; store to it in a "
+        "tensor 'x' must be written before the host reads it, and its element [0, 0] was not; store to it in a "
         "kernel, or make it with rt.zeros.": (UninitializedReadError, empty.numpy),
-        "tensor 'x[1:3]' must be written before the host looks at it, and element [1, 0] of 'x' was not; store to it "
+        "tensor 'x[1:3]' must be written before the host reads it, and element [1, 0] of 'x' was not; store to it "
         "in a kernel, or make it with rt.zeros.": (UninitializedReadError, empty[1:3].numpy),
         "tensor 'x' has shards on PEs 0 to 3, not on PE 7; ask for one of these.": (
             UsageError, lambda: written.local_shape(7),
         ),
-        "tensor 'x' has 1 copies, and none of number 1; count from 0.": (UsageError, lambda: written.numpy(1)),
-        "tensor 'x' of shape [8, 8] must be indexed by a slice of its first dimension that holds at least one row, as "
-        "in [0:1], not by [5:2]; read elements from numpy().": (UsageError, lambda: written[5:2]),
-        "x[2:5] is a part of tensor 'x', which only numpy() and the calls of dist take; give the whole tensor here, "
-        "and in a kernel add 16 to its pointer.": (UsageError, lambda: written[2:5].regions),
+        "tensor 'x' has 1 copies, and no copy 1; count from 0.": (UsageError, lambda: written.numpy(1)),
+        "tensor 'x' of shape [8, 8] must be indexed by a slice of at least one row, as in [0:1], not by [5:2]; read "
+        "elements from numpy().": (UsageError, lambda: written[5:2]),
+        "x[2:5] is a part of tensor 'x': only numpy() and dist calls accept parts; give the whole tensor, and add 16 "
+        "to its pointer in the kernel.": (UsageError, lambda: written[2:5].regions),
         "tensor 'x' has no data in a run that keeps shapes only; leave out --no-data to read it.": (
             NoDataError, Holder(data=False).tensor(written=False).numpy,
         ),
@@ -140,7 +140,7 @@ def test_data_is_no_tensor(data: object) -> None:
         with pytest.raises(UsageError) as caught:
             compare()
         assert str(caught.value) == (
-            "tensor 'x' must be compared by its data, not as it is; write x.numpy() == …, or use rt.check."
+            "tensor 'x' must be compared by its data; write x.numpy() == …, or use rt.check."
         )
     assert x == x and x != y and x in (y, x) and {x: 1}[x] == 1
     assert x is not None and x != "x"

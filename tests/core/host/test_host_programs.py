@@ -251,8 +251,8 @@ def test_an_rt_belongs_to_its_program() -> None:
     with pytest.raises(UsageError) as caught:
         run(bench)
     assert str(caught.value).splitlines()[0] == (
-        "rt.zeros must be called through the rt of program 0, which calls it, not through that of bench 'bench'; use "
-        "the rt that the program was given."
+        "rt.zeros must be called through the rt of program 0, not of bench 'bench'; use the rt that the program was "
+        "given."
     )
     assert current_program() is None
 

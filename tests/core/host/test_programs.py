@@ -117,7 +117,7 @@ def test_one_runs_from_a_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError) as caught:
         kb.run(f"{file}:twice", MACHINE, {"x": x}, plugins=plugins)
     assert str(caught.value) == (
-        "kernel 'mine:twice' must be given how many programs it has; add --grid X, --grid X,Y or --grid X,Y,Z."
+        "kernel 'mine:twice' must have a grid; add --grid X, --grid X,Y or --grid X,Y,Z."
     )
 
 

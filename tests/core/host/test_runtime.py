@@ -101,7 +101,7 @@ def test_what_is_freed_is_forgotten() -> None:
         rt.free(old)
         new = rt.empty((64,), "f32", name="new")
         assert new.regions == where
-        with pytest.raises(UninitializedReadError, match=r"^tensor 'new' must be written before the host looks at it"):
+        with pytest.raises(UninitializedReadError, match=r"^tensor 'new' must be written before the host reads it"):
             new.numpy()
 
     run(bench)
@@ -301,7 +301,7 @@ def test_a_float64_array_needs_a_dtype() -> None:
                 rt.tensor(given, name=name)
             which = "a tensor" if name is None else "tensor 'x'"
             assert str(caught.value) == (
-                f"the array of {which} must be given a dtype, as it is of float64, which numpy makes unasked; pass "
+                f"the array of {which} must be given a dtype, as it is of float64, numpy's default; pass "
                 'dtype="f32", or another, to round it, or dtype="f64".'
             )
         for dtype in ("f16", "f32"):

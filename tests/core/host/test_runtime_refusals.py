@@ -249,7 +249,7 @@ def test_a_tile_of_another_program_is_refused(use: str, how: str) -> None:
     said = str(caught.value).splitlines()[0]
     assert said.startswith(f"tl.{use} at {__file__}:")
     assert said.endswith(
-        f" must be given what its own program made, and the result of tl.load made at {__file__}:{line + 2} is of "
+        f" must be given a result of its own program, not the result of tl.load made at {__file__}:{line + 2} by "
         "another one; send it with tl.send, or store and load it."
     )
 
@@ -326,7 +326,7 @@ def test_a_kernel_cannot_call_the_host_api(name: str, wait: bool) -> None:
         (
             lambda x: x.value(),
             KernelError,
-            "the value of tensor 'x' must be looked at by the host program, not in a kernel; give the tensor to the "
+            "the value of tensor 'x' must be read by the host program, not in a kernel; give the tensor to the "
             "launch, and load it.",
         ),
     ],

@@ -296,8 +296,8 @@ def test_what_is_no_function_cannot_be_run(given: Any) -> None:
     with pytest.raises(UsageError) as caught:
         engine.run(given)
     assert str(caught.value) == (
-        f"GraphEngine.run must be given a function of `rt`, not {given!r}; of a bench that has a name it is "
-        "`kb.load_plugins().benches.load(name)`, and `kb.run(name, topology)` runs it without an engine."
+        f"GraphEngine.run must be given a function of `rt`, not {given!r}; for a bench with a name, give "
+        "`kb.load_plugins().benches.load(name)`, or call `kb.run(name, topology)` without an engine."
     )
     engine.run(bench)
     assert engine.get_timing_result().total_ns > 0

@@ -59,7 +59,7 @@ def test_only_the_part_must_have_been_written() -> None:
 
     assert ran(bench) == [[3.0] * 4] * 2
     assert said(lambda rt: rt.empty((8, 4), name="x")[4:6].numpy()) == (
-        "tensor 'x[4:6]' must be written before the host looks at it, and element [4, 0] of 'x' was not; store to it "
+        "tensor 'x[4:6]' must be written before the host reads it, and element [4, 0] of 'x' was not; store to it "
         "in a kernel, or make it with rt.zeros."
     )
 
@@ -74,8 +74,8 @@ def test_other_indices_are_refused(key: Any, shown: str) -> None:
     """One sentence, for a tensor and for a part of it."""
     for name, index in (("x", lambda x: x[key]), ("x[0:8]", lambda x: x[0:8][key])):
         assert said(lambda rt: index(rt.tensor(ROWS, name="x"))) == (  # noqa: B023 - called at once
-            f"tensor {name!r} of shape [8, 4] must be indexed by a slice of its first dimension that holds at least "
-            f"one row, as in [0:1], not by [{shown}]; read elements from numpy()."
+            f"tensor {name!r} of shape [8, 4] must be indexed by a slice of at least one row, as in [0:1], not by "
+            f"[{shown}]; read elements from numpy()."
         )
 
 
@@ -94,8 +94,8 @@ def test_other_indices_are_refused(key: Any, shown: str) -> None:
 def test_what_takes_no_part_says_so(use: Callable[[Any, Any], object]) -> None:
     """And what to give in its place."""
     assert said(lambda rt: use(rt, rt.tensor(ROWS, name="x")[2:4])) == (
-        "x[2:4] is a part of tensor 'x', which only numpy() and the calls of dist take; give the whole tensor here, "
-        "and in a kernel add 8 to its pointer."
+        "x[2:4] is a part of tensor 'x': only numpy() and dist calls accept parts; give the whole tensor, and add 8 to "
+        "its pointer in the kernel."
     )
 
 

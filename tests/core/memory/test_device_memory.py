@@ -131,8 +131,8 @@ def test_virtual_addresses_run_out_in_a_sentence(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(KernelError) as caught:
         memory.allocate((1,), "f32", "b", sites)
     assert str(caught.value) == (
-        "tensor 'b' of 4 B must fit in what is left of the virtual addresses, which are never used again after a free; "
-        "keep tensors and write them anew instead of freeing them."
+        "tensor 'b' of 4 B must fit into the unused virtual addresses, and a free does not return any; reuse tensors "
+        "instead of freeing them."
     )
     assert memory.free_bytes(sites[0]) == 1 << 20
 
@@ -141,7 +141,7 @@ def test_virtual_addresses_run_out_in_a_sentence(monkeypatch: pytest.MonkeyPatch
 def test_a_tensor_beyond_all_addresses_is_one_sentence(shape: tuple[int, ...]) -> None:
     """Though its bytes fit no integer of 64 bits."""
     memory = Rig(pes=1).memory
-    with pytest.raises(KernelError, match=r"^tensor 'x' of [0-9.e+]+ TiB must fit in what is left of the virtual addr"):
+    with pytest.raises(KernelError, match=r"^tensor 'x' of [0-9.e+]+ TiB must fit into the unused virtual addr"):
         memory.allocate(shape, "f32", "x", design(1).pes)
 
 

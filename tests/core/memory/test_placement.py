@@ -288,7 +288,7 @@ def test_the_forms_of_a_placement_agree() -> None:
             (16, 16),
             (Shard(1), Replicate(), Interleave(48)),
             UsageError,
-            "tensor 'x': Interleave must deal whole rows of its shards, of 32 B, where a shard is no run of bytes, not "
+            "tensor 'x': Interleave must deal whole rows of its shards, of 32 B, as a shard is not contiguous, not "
             "blocks of 48 B; give a multiple of 32, shard the first dimension only, or interleave alone.",
         ),
         (

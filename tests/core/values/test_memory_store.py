@@ -162,7 +162,7 @@ def test_reinterpretation_and_defaults() -> None:
     with pytest.raises(StoreError) as caught:
         store.read("hbm", 68)
     assert str(caught.value) == (
-        "A read of hbm 0x44 must give its shape and dtype where it is not exactly what was written last; pass both."
+        "A read of hbm 0x44 must give its shape and dtype, unless it reads exactly what was written last; pass both."
     )
 
 
@@ -178,7 +178,7 @@ def test_errors_are_sentences() -> None:
     with pytest.raises(UninitializedReadError) as caught:
         store.read("hbm", 0, (8,), "f32")
     assert str(caught.value) == (
-        "A read of hbm 0x0..0x20 must find memory that was written, not 16 bytes nobody wrote from 0x10 to 0x20; store "
+        "A read of hbm 0x0..0x20 must find memory that was written, not 16 unwritten bytes from 0x10 to 0x20; store "
         "to them first."
     )
     with pytest.raises(UninitializedReadError):

@@ -149,7 +149,7 @@ class ClusterExecutor:
         except _LOST:
             raise
         except Exception as error:
-            raise ClusterError(f"scheduler {self._address} cannot be talked to: {in_words(error)}") from error
+            raise ClusterError(f"scheduler {self._address} cannot be reached: {in_words(error)}") from error
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"{self._name}.zip")
             path.write_bytes(self._payload)
@@ -189,8 +189,8 @@ class ClusterExecutor:
             raise
         except KilledWorker as error:
             limit = LimitError(
-                f"the point was sent to {error.allowed_failures + 1} workers, each of which ended while it was "
-                "evaluated; run it alone to see why, and give workers more memory if it needs that."
+                f"the point was sent to {error.allowed_failures + 1} workers, and each ended while running it; run "
+                "it alone to see why, and give workers more memory if it needs that."
             )
             return blank_record(self._sent[future.key][0]) | failure(limit)
         except Exception as error:

@@ -109,7 +109,7 @@ def difference(there: Mapping[str, str], here: Mapping[str, str]) -> str | None:
         wanted, found = here.get(name, "left out"), there.get(name, "left out")
         if wanted != found:
             what = f"must have {name} {wanted}, as is here, not {found}"
-            return f"{what}; install the same there, and start the worker anew."
+            return f"{what}; install the same there, and start the worker again."
     return None
 
 

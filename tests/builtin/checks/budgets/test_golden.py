@@ -185,7 +185,7 @@ UNREADABLE = [
 def test_what_is_no_golden_is_told_and_replaced(result: RunResult, file: Path, text: str, sentence: str) -> None:
     right = file.read_bytes()
     file.write_text(text)
-    failure = f"has no golden to be held to: golden 'g.json' {sentence}\nWrite it anew: {COMMAND}"
+    failure = f"has no golden to be held to: golden 'g.json' {sentence}\nWrite it again: {COMMAND}"
     assert checked(result, file) == GoldenOutcome("damaged", failure=failure)
     assert updated(result, file) == GoldenOutcome("rewritten", "what was there could not be read")
     assert file.read_bytes() == right

@@ -84,9 +84,9 @@ def test_what_is_said_of_a_figure_beyond_it(budget: Budget, measured: float | No
     assert budget.fault(measured) == f"{budget.figure} {said}"
 
 
-TIME = "the budget of time_ns must be the most that it may be, also as '65 us', or a pair of least and most, not "
-SIZE = "the budget of hbm_bytes must be the most that it may be, also as '1 MiB', or a pair of least and most, not "
-COUNT = "the budget of hazards must be the most that it may be, or a pair of least and most, not "
+TIME = "the budget of time_ns must be an upper bound, also as '65 us', or a pair of lower and upper bound, not "
+SIZE = "the budget of hbm_bytes must be an upper bound, also as '1 MiB', or a pair of lower and upper bound, not "
+COUNT = "the budget of hazards must be an upper bound, or a pair of lower and upper bound, not "
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ COUNT = "the budget of hazards must be the most that it may be, or a pair of lea
     [
         (
             {"tiem_ns": 1},
-            "a budget must be of a figure of the run that is a number, not 'tiem_ns'. Did you mean 'time_ns'?",
+            "a budget must be of a numeric figure of the run, not 'tiem_ns'. Did you mean 'time_ns'?",
         ),
         (
             {"verified": 1},
-            "a budget must be of a figure of the run that is a number, not 'verified'. Write assert result.verified.",
+            "a budget must be of a numeric figure of the run, not 'verified'. Write assert result.verified.",
         ),
         ({}, "a budget must name its figures, as time_ns=65_000 or a mapping, not {}."),
         (65_000, "a budget must name its figures, as time_ns=65_000 or a mapping, not 65000."),

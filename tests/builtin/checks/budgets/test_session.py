@@ -162,8 +162,8 @@ def test_all_kinds_of_tests(inner: Inner) -> None:
     assert re.search(rf"^-+ Captured kernbench call -+\n{re.escape(told)}", whole, re.MULTILINE)
     assert failure(found, "test_wrongly_asked").splitlines()[-4:] == [
         ">       ran(kernbench).budget(tiem_ns=1)",
-        "E       kernbench_core.errors.UsageError: a budget must be of a figure of the run that is a number, not "
-        "'tiem_ns'. Did you mean 'time_ns'?",
+        "E       kernbench_core.errors.UsageError: a budget must be of a numeric figure of the run, not 'tiem_ns'. "
+        "Did you mean 'time_ns'?",
         "",
         "test_k.py:66: UsageError",
     ]

@@ -37,7 +37,7 @@ def test_a_view_or_a_part_is_drawn(plugins: Plugins, tmp_path: Path, asked: tupl
     [
         (
             ("--node", "sip0"),
-            "error: --node must stand with --svg FILE, whose part it names, not alone, as with 'sip0'.\n",
+            "error: --node must be given with --svg FILE, not alone, as 'sip0' is here.\n",
         ),
         (
             ("--svg", "m.svg", "--node", "sip7"),

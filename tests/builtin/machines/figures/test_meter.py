@@ -221,8 +221,7 @@ def test_a_handle_has_figures_once_it_is_over() -> None:
 
     engine.run(bench)
     assert told == [
-        "the figures of the launch of 'kernel' must be asked for when it is over, and it is not; wait for it before, "
-        "by rt.wait.",
+        "the figures of the launch of 'kernel' must be read after it has ended; call rt.wait first.",
         "<LaunchHandle of the launch of 'kernel', not over>",
     ]
     (handle,) = handles

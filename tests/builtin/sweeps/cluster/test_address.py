@@ -46,4 +46,4 @@ def test_a_scheduler_that_cannot_be_talked_to_is_told_of_at_once() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(ClusterError) as caught:
         next(ClusterExecutor("tls://127.0.0.1:1", b"", 60.0).run([]))
-    assert str(caught.value).startswith("scheduler tls://127.0.0.1:1 cannot be talked to: TypeError: ")
+    assert str(caught.value).startswith("scheduler tls://127.0.0.1:1 cannot be reached: TypeError: ")

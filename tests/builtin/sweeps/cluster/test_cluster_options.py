@@ -17,7 +17,7 @@ from kernbench_core.plugins import Plugins
             ["--scheduler", "tcp://h:1", "-j", "2"],
             "-j must be left out with --scheduler, whose workers say how many points run at once.",
         ),
-        (["--patience", "5 s"], "--patience must be given with --scheduler, which it is for."),
+        (["--patience", "5 s"], "--patience must be given with --scheduler; leave it out."),
         (
             ["--scheduler", "tcp://h:1", "--patience", "5"],
             "option --patience must be a positive time with its unit, as '5 min', not '5'.",

@@ -153,7 +153,7 @@ HERE = {"kernbench": "1.0 with files 0", "plug-in 'acme'": "of acme-models 1.2 w
     ],
 )
 def test_what_differs_is_named(there: dict[str, str], sentence: str | None) -> None:
-    more = "; install the same there, and start the worker anew."
+    more = "; install the same there, and start the worker again."
     assert difference(there, HERE) == (None if sentence is None else f"{sentence}{more}")
 
 

@@ -81,7 +81,7 @@ def test_nothing_is_evaluated_where_something_else_is_installed(project: Path, w
             ask()
         assert str(caught.value) == (
             "worker tcp://w:1 must have plug-in 'acme' of acme-models 1.2 with files 1, as is here, not left out; "
-            "install the same there, and start the worker anew."
+            "install the same there, and start the worker again."
         )
 
 
