@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.machines.figures.part import FiguresOptions
     from kernbench_builtin.native.part import NativeOptions
+    from kernbench_builtin.native.recorded import RecordedRun
     from kernbench_builtin.pages.parts import ReportOptions, TimelineOptions, TraceOptions, WatchOptions
     from kernbench_builtin.sweeps.shaken import ShakeOptions
     from kernbench_core.runs.options import RunCall
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Given = ParamSpec("Given")
 
     class ResultWithFigures(RunResult):
-        """A result, with what its figures give it."""
+        """A result, with what its figures give it, and its recording, where that was asked for."""
 
         launches: tuple[LaunchFigures, ...]
         kernels: KernelFigures | None
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         models: Mapping[str, str]
         ops: ColumnTable
         masked_share: float
+        native: RecordedRun | None
 
     @attrs.frozen
     class _Call(
