@@ -117,7 +117,7 @@ def test_the_plug_in_that_failed_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         controller(plugins, "acme.fast")
     assert caught.value.problems[0].endswith(
         "not 'acme.fast'. standard of memories 'acme.fast' belongs to plug-in 'acme' (acme_plugin (source tree)), "
-        "which could not be loaded: ImportError: no libfoo."
+        "which could not be loaded: ImportError: no libfoo (acme_plugin.py:1)."
     )
 
 

@@ -32,12 +32,13 @@ HOOKS = (
 )
 #: The text of a plug-in's module, and why it is left out.
 FAULTS = {
-    "an import that fails": (f"{HOOK}import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+    "an import that fails": (f"{HOOK}import no_such_module\n",
+                             "ModuleNotFoundError: No module named 'no_such_module' (broken_plugin.py:5)"),
     "a declaration that is none": (
         f"{HOOK}from kernbench_core import Param\nParam('n', 'int', 0, 'Lanes.', minimum=1)\n",
-        "ValueError: default of parameter 'n' must be an integer of at least 1, not 0"),
+        "ValueError: default of parameter 'n' must be an integer of at least 1, not 0 (broken_plugin.py:6)"),
     "no Python": (f"{HOOK}def (:\n", "SyntaxError: invalid syntax (broken_plugin.py, line 5)"),
-    "an exit at import": (f"{HOOK}raise SystemExit('gone')\n", "SystemExit: gone"),
+    "an exit at import": (f"{HOOK}raise SystemExit('gone')\n", "SystemExit: gone (broken_plugin.py:5)"),
     "a wrong signature": (f"{HOOK}def kernbench_ops(plugins): return []\n",
                           f"kernbench_ops must be {MUST_BE}, not kernbench_ops(plugins)"),
     "a hook that nobody awaits": (f"{HOOK}async def kernbench_ops(): return []\n",
@@ -50,11 +51,13 @@ FAULTS = {
     "no version": (HOOK.removeprefix(API), f"{VERSION}, and is missing; write 'kernbench_api = 1' into it"),
     "a newer version": (HOOK.replace(API, "kernbench_api = 2\n"),
                         f"{VERSION}, which kernbench 0.1.0 has, not 2; use a newer kernbench"),
-    "a hook that raises": (f"{HOOK}def kernbench_ops(): raise ValueError('no')\n", "ValueError: no"),
-    "a hook that exits": (f"{HOOK}import sys\ndef kernbench_ops(): sys.exit(0)\n", "SystemExit: 0"),
+    "a hook that raises": (f"{HOOK}def kernbench_ops(): raise ValueError('no')\n",
+                           "ValueError: no (broken_plugin.py:5)"),
+    "a hook that exits": (f"{HOOK}import sys\ndef kernbench_ops(): sys.exit(0)\n",
+                          "SystemExit: 0 (broken_plugin.py:6)"),
     "a hook that raises when it is asked": (
         f"{HOOK}def kernbench_ops():\n    yield OpEntry('silu', 'm:silu')\n    1 / 0\n",
-        "ZeroDivisionError: division by zero"),
+        "ZeroDivisionError: division by zero (broken_plugin.py:7)"),
     "a hook that returns nothing": (f"{HOOK}def kernbench_ops(): pass\n",
                                     "kernbench_ops must return a list of OpEntry objects, not None"),
     "a hook that returns rubbish": (f"{HOOK}def kernbench_ops(): return [len]\n",

@@ -7,6 +7,7 @@ plug-ins were found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -14,6 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 import attrs
 
+from kernbench_core.callsite import user_traceback
 from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.params import did_you_mean
 from kernbench_core.plugins import entries, points
@@ -242,9 +244,18 @@ class _Loader:
         except (*INTERRUPTS, MemoryError):
             raise
         except BaseException as error:
-            told = in_words(error).partition("\n")[0].rstrip(".: ")
+            told = in_words(error).partition("\n")[0].rstrip(".: ") + _place_of(error)
         self._failures.append(PluginFailure(provider, told))
         return None
+
+
+def _place_of(error: BaseException) -> str:
+    """Return the file and line of a plug-in that raised, as ` (acme_plugin.py:7)`; "" where it was not its own code."""
+    if isinstance(error, SyntaxError):  # which says its place
+        return ""
+    places = re.findall(r'File "(.+)", line (\d+)', user_traceback(error))
+    own = [(Path(file), line) for file, line in places if Path(file).parent.name != "importlib"]
+    return f" ({own[-1][0].name}:{own[-1][1]})" if own else ""
 
 
 def _wanted(

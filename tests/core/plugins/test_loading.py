@@ -48,7 +48,7 @@ def test_a_failing_import_is_left_out_in_one_line(site: Site) -> None:
     site.distribution("broken", "0.3", "broken", "raise ImportError('no libfoo\\nand more')")
     plugins = load_plugins()
     assert [str(failure) for failure in plugins.failures if failure.provider.plugin == "broken"] == [
-        "plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo"
+        "plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo (broken_plugin.py:2)"
     ]
 
 
@@ -56,7 +56,7 @@ def test_an_error_without_words_leaves_its_plugin_out_too(site: Site) -> None:
     """What a plug-in raises may itself raise when it is asked what it says."""
     site.distribution("broken", "0.3", "broken", "raise type('Own', (BaseException,), {'__str__': exit})")
     told = [str(failure) for failure in load_plugins().failures if failure.provider.plugin == "broken"]
-    assert told == ["plug-in 'broken' (broken 0.3) is left out: Own: <exception str() failed>"]
+    assert told == ["plug-in 'broken' (broken 0.3) is left out: Own: <exception str() failed> (broken_plugin.py:2)"]
 
 
 def test_a_hook_that_raises_is_left_out_too(site: Site) -> None:
@@ -64,7 +64,7 @@ def test_a_hook_that_raises_is_left_out_too(site: Site) -> None:
     source = COMPONENT.format(name="half.sfu") + "\ndef kernbench_benches():\n    raise ValueError('bad')\n"
     plugins = load_plugins([f"half = {site.module('half_plugin', source)}"], installed=False)
     assert [str(failure) for failure in plugins.failures] == [
-        "plug-in 'half' (half_plugin (source tree)) is left out: ValueError: bad"
+        "plug-in 'half' (half_plugin (source tree)) is left out: ValueError: bad (half_plugin.py:8)"
     ]
     assert "half.sfu" not in plugins.components
 
@@ -133,7 +133,7 @@ def test_naming_something_of_a_failed_plugin_is_an_error(site: Site) -> None:
         load_plugins().components.load("broken.sfu")
     assert str(caught.value) == (
         "component 'broken.sfu' belongs to plug-in 'broken' (broken 0.3), which could not be loaded: "
-        "ImportError: no libfoo"
+        "ImportError: no libfoo (broken_plugin.py:2)"
     )
 
 

@@ -84,7 +84,7 @@ def test_what_is_no_plugin_file_is_refused(file: Path, name: str, text: str | No
         ("json.py", "", "plug-in 'json' (file json.py) is left out: plug-in file '{folder}/json.py' must not have the "
          "name of another module, 'json'; rename it."),
         ("bad.py", "kernbench_api = 1\n1/0", "plug-in 'bad' (file bad.py) is left out: ZeroDivisionError: division by "
-         "zero."),
+         "zero (bad.py:2)."),
         ("old.py", "", "plug-in 'old' (file old.py) is left out: kernbench_api of module 'old', the version of the "
          "hooks that it is written for, must be 1, and is missing; write 'kernbench_api = 1' into it."),
         ("one.py", "kernbench_api = 1\nfrom kernbench_core import ComponentEntry\ndef kernbench_components():\n"

@@ -82,7 +82,7 @@ def test_strictly_every_failure_is_an_error(two: Site, monkeypatch: pytest.Monke
     with pytest.raises(PluginError) as caught:
         load_plugins(strict=True)
     told = [
-        "plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo.",
+        "plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo (broken_plugin.py:2).",
         "bench 'Bad Name' is left out: plug-in 'half' (half 2) must name its benches in lower-case letters, digits, "
         "'-' and '_', not 'Bad Name'.",
     ]
@@ -98,7 +98,8 @@ def test_the_command_line_says_what_is_wanted(two: Site, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert (json.loads(out)["schema"], "broken" in err) == ("kernbench.plugins/1", False)
     assert main(["--strict-plugins", "plugins", "list"]) == 6
-    assert capsys.readouterr().err == "error: plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo.\n"
+    told = "plug-in 'broken' (broken 0.3) is left out: ImportError: no libfoo (broken_plugin.py:2)"
+    assert capsys.readouterr().err == f"error: {told}.\n"
     assert main(["--no-plugin", "brocken", "plugins", "list"]) == 2
     assert capsys.readouterr().err == (
         "error: plug-in to be left out (--no-plugin, KERNBENCH_NO_PLUGIN) must be one that is installed, not "
@@ -117,7 +118,7 @@ def test_the_list_tells_of_all(two: Site, capsys: pytest.CaptureFixture[str]) ->
     }  # fmt: skip
     assert found["broken"] == {
         "name": "broken", "distribution": "broken", "version": "0.3", "api": None, "module": None,
-        "state": "left out", "reasons": ["ImportError: no libfoo"], "entries": {},
+        "state": "left out", "reasons": ["ImportError: no libfoo (broken_plugin.py:2)"], "entries": {},
     }  # fmt: skip
     assert (found["quiet"]["state"], found["quiet"]["reasons"]) == (
         "not wanted", ["--no-plugin or KERNBENCH_NO_PLUGIN names it"],
@@ -128,4 +129,4 @@ def test_the_list_tells_of_all(two: Site, capsys: pytest.CaptureFixture[str]) ->
     assert [line.split() for line in lines if line.startswith("acme")] == [
         ["acme", "acme", "1.2", "1", "1", "bench", "loaded"]
     ]
-    assert "  broken: ImportError: no libfoo." in lines
+    assert "  broken: ImportError: no libfoo (broken_plugin.py:2)." in lines
