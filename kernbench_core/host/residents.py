@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import attrs
 
 from kernbench_core.errors import UsageError
@@ -16,6 +14,7 @@ class Residents:
 
     names: tuple[str, ...] = ()
     nbytes: dict[str, int] = attrs.field(factory=dict)
+    _made: dict[str, None] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, given: str) -> Residents:
@@ -23,20 +22,20 @@ class Residents:
         return cls(tuple(filter(None, given.split(","))))
 
     def take(self, name: str, nbytes: int) -> bool:
-        """Whether a tensor that is made is one of them; it is noted."""
+        """Whether a tensor that is made with data is one of them; it is noted."""
+        self._made[name] = None
         if name not in self.names and "all" not in self.names:
             return False
         self.nbytes[name] = nbytes
         return True
 
-    def note(self, made: Iterable[str | None]) -> str:
-        """Say which there were, "" for none; UsageError for a name that no tensor had, of those that were `made`."""
+    def note(self) -> str:
+        """Say which there were, "" for none; UsageError for a name that no tensor with data had."""
         missing = [name for name in self.names if name != "all" and name not in self.nbytes]
         if missing:
-            there = ", ".join(dict.fromkeys(filter(None, made))) or "none that has a name"
             raise UsageError(
-                f"--resident must name tensors that the run copies to the device, not {missing[0]!r}; its tensors are "
-                f"{there}."
+                f"--resident must name tensors that the run copies to the device, not {missing[0]!r}; these are "
+                f"{', '.join(self._made) or 'none'}."
             )
         if not self.nbytes:
             return ""

@@ -194,7 +194,7 @@ class GraphEngine:
             raise
         for other in self.shared.programs[1:]:
             other.bridge.close()
-        if resident := self.shared.residents.note(self.shared.tensors.values()):
+        if resident := self.shared.residents.note():
             self.shared.notes[resident] = None
         if all(isinstance(request, MmuMapMsg) for request in self.shared.requests):
             raise UsageError(

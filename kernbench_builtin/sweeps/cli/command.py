@@ -88,7 +88,7 @@ def sweep(
         processes=processes, scheduler=scheduler, retry_failed=retry_failed, retry_changed=retry_changed, **patience
     )
     if page is not None:
-        session.write_page(page)
+        session.write_page(page, str(report))
     return code
 
 

@@ -106,12 +106,14 @@ class SweepSession:
             raise UsageError("--report must be given with -o DIR, which holds the sweep that the page shows; add it.")
         return check_file("report", Path(report), ".html")
 
-    def write_page(self, path: Path) -> None:
-        """Write the sweep's page, as `kernbench report` does."""
+    def write_page(self, path: Path, named: str) -> None:
+        """Write the sweep's page, as `kernbench report` does, to the file that the user `named`."""
         from kernbench_builtin.sweeps.pages.folder import SavedSweep
 
         assert self.folder is not None, "`page` asked for it"
-        SavedSweep().write_page(self.shell, self.folder, path, ())
+        points = SavedSweep().write_page(self.shell, self.folder, path, ())
+        if self.tells:
+            click.echo(shown(f"{named}: {points}"))
 
     @property
     def tells(self) -> bool:

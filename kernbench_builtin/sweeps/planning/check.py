@@ -72,8 +72,8 @@ class PlanCheck:
                 objectives[-1].require(known, functions)
         with _noted(problems):
             require_apart(objectives)
-            if self.plan.retime:
-                require_retimable(self.plan, objectives, known)
+        if self.plan.retime and not problems:
+            require_retimable(self.plan, objectives, known)
         return where, problems
 
     def values(self, points: Sequence[_Values]) -> list[str]:

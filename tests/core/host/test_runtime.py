@@ -59,6 +59,7 @@ def test_a_run_says_which_tensors_are_there_before_it() -> None:
     """By their names, or all: the program and its data are the same, and the result says so."""
 
     def bench(rt: Any) -> None:
+        rt.empty((4,), name="never copied")
         x, y = (rt.tensor(np.full(1024, at, np.float32), name=name) for at, name in enumerate("xy"))
         rt.launch(copy_kernel, y, x, 16)
         assert (x.numpy().sum(), y.numpy().sum()) == (2 * 16 * rt.n_pes, 1024)
@@ -71,7 +72,7 @@ def test_a_run_says_which_tensors_are_there_before_it() -> None:
     with pytest.raises(UsageError) as caught:
         run(bench, resident="y,z")
     assert str(caught.value) == (
-        "--resident must name tensors that the run copies to the device, not 'z'; its tensors are x, y."
+        "--resident must name tensors that the run copies to the device, not 'z'; these are x, y."
     )
 
 
