@@ -89,16 +89,16 @@ class Divisions:
 class Facts:
     """The figures of one run; times in ns, bytes of payload.
 
-    `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
-    longest launch, and `overlap` is of the PE that ended last there, with so many `own_programs`. `pes` have programs,
-    `busy_pes` with those of launches at the same time, of `all_pes` in so many `packages`; `programs` are those of the
-    PE with most, and of all; `more_work` is how much more the slowest PE had to do than the mean, from 0. `fill` says
-    what arrays were at work for, `waiting` which line's load in Triton does not go ahead of its loop ("" for all of
-    them), and why. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether
-    they read elements into Python. `trips` are the parts of the `round_trips` of DMAs, `queueing` says where they
-    queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts
-    that have so many `burst_bytes`. `scratchpad` is the most that one held, and what it has. `collector` is the PE of
-    `last` that sends or receives most messages, with how many, of all of these.
+    `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
+    all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
+    `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
+    `packages`; `programs` are those of the PE with most, and of all; `more_work` is how much more the slowest PE had to
+    do than the mean, from 0. `fill` says what arrays were at work for, `waiting` which line's load in Triton does not
+    go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything, `triton` whether
+    kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the `round_trips` of
+    DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a
+    launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one held, and what
+    it has. `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these.
     """
 
     phases: dict[str, float]
@@ -109,6 +109,7 @@ class Facts:
     kernel: str
     launches: int
     kernels: int
+    own_ns: float
     path_ns: float
     path: tuple[PathCall, ...]
     last: LaunchFigures
@@ -194,7 +195,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
     named: dict[str, list[LaunchFigures]] = {}
     for each in launches:
         named.setdefault(each.kernel, []).append(each)
-    kernel = max(named, key=lambda name: sum(each.time_ns for each in named[name]))
+    times_of = {name: _together(found) for name, found in named.items()}
+    kernel = max(times_of, key=times_of.__getitem__)
     own = named[kernel]
     path = _added(own)
     last = max(own, key=lambda each: each.time_ns)
@@ -220,6 +222,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         kernel=kernel,
         launches=len(own),
         kernels=len(named),
+        own_ns=times_of[kernel],
         path_ns=sum(call.ns for call in path),
         path=path,
         last=last,
@@ -271,6 +274,12 @@ def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
     """Whether a launch ran while another one did."""
     times = handle.launch.ended_ns.values()
     return bool(times) and _began(handle) < last.ended_ns and max(times) > last.started_ns
+
+
+def _together(launches: Sequence[LaunchFigures]) -> float:
+    """Return for how long any of some launches ran: those of ranks run at the same time."""
+    start, end = (np.array([getattr(each, name) for each in launches]) for name in ("started_ns", "ended_ns"))
+    return _joined(start, end, np.ones(len(launches), bool))
 
 
 def _added(launches: Sequence[LaunchFigures]) -> tuple[PathCall, ...]:

@@ -177,7 +177,7 @@ def _limit(found: Roof) -> str:
 
 
 def _times(facts: Facts) -> str:
-    share = facts.path_ns / facts.kernel_ns if facts.kernel_ns else 0.0
+    share = facts.own_ns / facts.kernel_ns if facts.kernel_ns else 0.0
     launches = "1 launch" if facts.launches == 1 else f"{facts.launches} launches"
     return f"{launches} and {min(share, 1.0):.0%} of the time of all kernels"
 
