@@ -260,7 +260,7 @@ class Table:
             "backend": self.options["backend"] if self.options["check"] else None,
             "rows": [row.to_json() for row in self.rows],
             "wrong": sum(row.wrong for row in self.rows),
-            "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),
+            "hazards": sum(m.races for m in measured),
             "average_busbw": sum(m.busbw for m in measured) / len(measured) if measured else 0.0,
             "shaken": [
                 {"size": size, "not_shown_to_differ": list(found.equals),
@@ -388,7 +388,7 @@ class AllAlgorithms(Table):
     def footer(self) -> list[str]:
         """Say where the algorithms cross, and whether the data is right."""
         known = self.spreads() or [f"# single times: {NOT_KNOWN}"]
-        return [f"# {crossovers(self.times)}", *known, footer(self.rows)[0], "#"]
+        return [f"# {crossovers(self.times)}", *known, *footer(self.rows)[:-2], "#"]
 
     def shake(self) -> None:
         """Run the fastest of each size again, until one is beyond the best of them and its spread."""

@@ -63,7 +63,7 @@ class Measured:
     """One collective that ran: its time, bandwidths (GB/s), wrong elements (None: not checked), and why it took that.
 
     `wall_s` is real time, `events` those of the simulator. `failures` say what is wrong with the data, `hazards` what
-    is unordered, in lines.
+    is unordered, in lines; there are so many `races`.
     """
 
     time_ns: float
@@ -77,6 +77,7 @@ class Measured:
     failures: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
     used: Used | None = None
+    races: int = 0
 
 
 @frozen
@@ -379,10 +380,15 @@ def _too_little(used: Used, window: MessageWindow) -> str:
 
 
 def footer(rows: Sequence[SweepRow]) -> list[str]:
-    """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths."""
+    """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths.
+
+    Between them the number of races, where there are any.
+    """
     measured = [m for row in rows for m in row.measured]
     checked = any(m.wrong is not None for m in measured)
     wrong = sum(m.wrong or 0 for m in measured)
     verdict = f"{wrong} {'FAILED' if wrong else 'OK'}" if checked else "not checked"
     mean = sum(m.busbw for m in measured) / len(measured) if measured else 0.0
-    return [f"# Out of bounds values : {verdict}", f"# Avg bus bandwidth    : {mean:g}", "#"]
+    races = sum(m.races for m in measured)
+    raced = [f"# Races                : {races} FAILED"] if races else []
+    return [f"# Out of bounds values : {verdict}", *raced, f"# Avg bus bandwidth    : {mean:g}", "#"]
