@@ -198,7 +198,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         Declared("--backend", metavar="NAME[:DEVICE]", default="numpy",
                  help="Compute data with numpy, or with a plug-in (torch:cuda).", panel=DATA),
         Declared("--wide", is_flag=True,
-                 help="Also show bound, formula, efficiency, events, and why a row took its time."),
+                 help="Also show bound, formula, efficiency and events; of one algorithm also why it took its time."),
         JSON, CACHED, JOBS.but(default="2"),
         Declared("--max-events", metavar="N", type=whole(1), panel=LIMITS,
                  help="Stop a simulation after this many events."),

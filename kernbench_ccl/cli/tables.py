@@ -17,8 +17,9 @@ from attrs import evolve
 from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
+from kernbench_ccl.measure.remarks import remarks, tried
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
-from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks, tried
+from kernbench_ccl.measure.table import footer, layout, message_bytes
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.engine import Limits, Progress
@@ -335,7 +336,8 @@ class OneAlgorithm(Table):
         """Return nccl-tests' last lines."""
         wide = self.options["wide"]
         by_trial = tried(self.chooser.estimates) if wide else []
-        return [*self.spreads(), *remarks(self.rows, wide), *by_trial, *footer(self.rows)]
+        told = remarks(self.rows, wide, idealised=self.options["idealised"])
+        return [*self.spreads(), *told, *by_trial, *footer(self.rows)]
 
 
 class AllAlgorithms(Table):
