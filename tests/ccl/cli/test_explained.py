@@ -24,7 +24,22 @@ def test_a_row_is_explained_as_a_run_of_it_is(call, faulty_plugins):
     assert code == 0 and out.startswith(plain)
     assert "where the time went" in out and found.parts["verdict"].limiter is not None
     told = " ".join(out.split())
-    assert all(" ".join(line.split()) in told for line in found.parts["verdict"].lines[:-1])
+    *lines, more = found.parts["verdict"].lines
+    assert all(" ".join(line.split()) in told for line in lines) and more not in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        (("--explain",), ["more: --report page.html."]), (("--report", "p.html"), ["more: --explain."]),
+        (("--trace", "t.json"), ["more: --explain or --report page.html."]),
+        (("--explain", "--report", "p.html"), []),
+    ],
+)  # fmt: skip
+def test_what_tells_more_is_not_what_was_asked_for(call, tmp_path, asked, more):
+    """Nor is it a saved run: rows of a table are not saved."""
+    out = call(*ONE, "--algo", "ring", "--no-check", *asked, folder=tmp_path)[1]
+    assert [line for line in out.splitlines() if line.startswith("more: ")] == more
 
 
 @pytest.mark.parametrize(
