@@ -16,7 +16,7 @@ from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
 from kernbench_ccl.cli.completion import algorithms_of
 from kernbench_ccl.cli.explained import FILES, CollectiveCommand, wanted_parts
-from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
+from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK, OptionSetting
 from kernbench_ccl.plugin import COLLECTIVES
 from kernbench_core.cli.option_types import whole
 from kernbench_core.cli.options import (
@@ -344,11 +344,13 @@ def _sizes(options: dict[str, Any]) -> list[int]:
 def machine_sets(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the settings that the options stand for, then those that were given as such."""
     network = "system.network"
-    named = (
-        ("ranks", "system.sips"), ("network", f"{network}.topology"), ("link_bw", f"{network}.bandwidth"),
-        ("link_latency", f"{network}.latency"),
-    )  # fmt: skip
-    return (*(f"{key}={options[name]}" for name, key in named if options[name] is not None), *options["sets"])
+    named = {
+        "ranks": "system.sips", "network": f"{network}.topology", "link_bw": f"{network}.bandwidth",
+        "link_latency": f"{network}.latency",
+    }  # fmt: skip
+    given = {name: key for name, key in named.items() if options[name] is not None}
+    own = (OptionSetting.of(f"--{name.replace('_', '-')}", key, options[name]) for name, key in given.items())
+    return (*own, *options["sets"])
 
 
 def _check_ranks(question: Question, machine: TimedMachine) -> None:
