@@ -186,7 +186,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         Declared("--idealised", is_flag=True, help="Only the scale-up links take time.", panel=MACHINE),
         Declared("--algo", metavar="NAME|auto|all", multiple=True,
                  shell_complete=algorithms_of(kind.name, "auto", "all"),
-                 help="The algorithm; repeat it, or say all, to compare. [default: ccl.yaml's]", panel=ALGORITHM),
+                 help="The algorithm; repeat it, say all, or both, to compare. [default: ccl.yaml's]", panel=ALGORITHM),
         CONFIG.but(panel=ALGORITHM),
         Declared("--tuning", metavar="FILE", help="Tuning table of this machine (kernbench ccl tune), for auto.",
                  panel=ALGORITHM),
@@ -284,12 +284,11 @@ def _with_table(config: CclConfig, given: str | None, machine: TimedMachine) -> 
 
 
 def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
-    """Return the algorithms to run, each once; UsageError where auto or all is not alone."""
+    """Return the algorithms to run, each once; UsageError where auto is not alone."""
     names = tuple(dict.fromkeys(given))
-    for name in names:
-        if len(names) > 1 and name in ("auto", "all") and name not in config.entries:
-            others = " and ".join(repr(other) for other in names if other != name)
-            raise UsageError(f"option --algo must be {name} alone, or algorithms by their names, not also {others}.")
+    if len(names) > 1 and "auto" in names and "auto" not in config.entries:
+        others = " and ".join(repr(other) for other in names if other != "auto")
+        raise UsageError(f"option --algo must be auto alone, or algorithms by their names, not also {others}.")
     return names
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from kernbench_core.spread import TimeSpread
 
 SCHEMA = "kernbench.ccl/1"
+ALL = "all"
+"""What --algo says for every algorithm that does these ranks."""
 
 
 class Table:
@@ -344,10 +346,16 @@ class AllAlgorithms(Table):
     """The times of all algorithms side by side, out of place."""
 
     def prepare(self) -> None:
-        """Take the algorithms that are named, or every one that does these ranks."""
-        names = self.options["algo"]
-        several = len(names) > 1
-        self.choices = {name: self.chooser.named(name) for name in names} if several else self.chooser.compared()
+        """Take the algorithms that are named, or every one that does these ranks and then others that are named."""
+        names = self.options["algo"] if len(self.options["algo"]) > 1 else (ALL,)
+        every = ALL in names and (len(names) == 1 or not self.chooser.has_entry(ALL))
+        self.choices = self.chooser.compared() if every else {}
+        for name in names:
+            if name == ALL and every:
+                continue
+            choice = self.chooser.named(name)
+            if not every or choice not in self.choices.values():
+                self.choices[name] = choice
         self.times: list[tuple[int, dict[str, Any]]] = []
         self.failed: list[Failed] = []
 

@@ -231,8 +231,6 @@ def test_more_processes_give_the_same_numbers(call, monkeypatch):
 
 
 REFUSED = [
-    ("all_reduce --algo ring --algo all", 2,
-     "option --algo must be all alone, or algorithms by their names, not also 'ring'."),
     ("all_reduce --algo auto --algo ring --algo direct", 2,
      "option --algo must be auto alone, or algorithms by their names, not also 'ring' and 'direct'."),
     ("all_redcue", 2, "kernbench ccl must be followed by a collective or a command, not 'all_redcue'. Did you mean "
