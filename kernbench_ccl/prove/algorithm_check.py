@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Algorithm
-from kernbench_ccl.contract import Collective, Network
+from kernbench_ccl.contract import Collective, Cost, Network
 from kernbench_ccl.prove.proof import prove
-from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, Fault, Proof, ProofCase
+from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, Fault, Proof, ProofCase
 from kernbench_ccl.prove.scope import NOTHING, Scope
 from kernbench_ccl.prove.verdict import OR_RAISE_IT
 from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.process import Alarm, WallTimeExceeded
 from kernbench_core.topology import NetworkFault
@@ -51,6 +51,9 @@ _FEW = 4
 _LARGE = 4099
 _LARGE_TILE = 1024
 """A count of many elements that few ranks are tried with, in few and larger messages, so that it costs little."""
+
+_FORM_BYTES = (1 << 10, 1 << 26)
+"""Sizes that a closed form is asked for."""
 
 _WIDE = "f32"
 """A dtype of another size than that of most cases."""
@@ -226,12 +229,32 @@ def _on_network(
         if proof.faults:
             faults = tuple(_on(fault, network) for fault in proof.faults[:_MOST_FAULTS])
             break
+    faults = faults or _faults_of_form(algorithm, network)
     alike = homes[0] if name not in homes and len(set(homes)) == 1 else None
     wall_s = time.perf_counter() - began
     scope = Scope.of(algorithm.kind, done)
     return Ranks(
         world, len(done), messages, steps, slots, wall_s, None, faults, alike, homes.count(name), scope=scope
     )
+
+
+def _faults_of_form(algorithm: Algorithm, network: Network) -> tuple[Fault, ...]:
+    """Return what is wrong with an algorithm's closed form, which the table would end with, of small and large sizes.
+
+    Whether its times are right is nothing that a run without time says.
+    """
+    base = ProofCase(network, max(1, algorithm.ways), 1, "sum" if algorithm.kind.reduces else None)
+    for nbytes in _FORM_BYTES:
+        for pipeline in (True, False):
+            case = evolve(base, count=nbytes // itemsize(base.dtype), pipeline=pipeline)
+            try:
+                algorithm.closed_form(
+                    Cost(network.world, nbytes, 100.0, 500.0, network, pipeline, 16384.0, 0.0, case.n_pe)
+                )
+            except KernelError as error:
+                told = str(error).partition("\n")[0]
+                return (Fault(RAISED, case, None, None, 0, None, None, (), told),)
+    return ()
 
 
 def _on(fault: Fault, network: Network) -> Fault:

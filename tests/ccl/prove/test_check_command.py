@@ -43,6 +43,24 @@ def test_what_was_tried_is_told(plugins: Plugins, capsys: pytest.CaptureFixture[
         assert f" tried: {told}{end}" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ("-5.0", "formula must return a finite time in ns from 0, or None or a sentence where it has no closed form, "
+                 "not -5.0."),
+        ("cost.bytes", "raised AttributeError: 'Cost' object has no attribute 'bytes'."),
+    ],
+)  # fmt: skip
+def test_a_formula_that_the_table_would_end_with_is_a_fault(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, sentence: str
+) -> None:
+    """The data is right, and the kernel did not raise; the line is that of the formula."""
+    ring(tmp_path, ("def kernel(", f"def formula(cost):\n    return {form}\n\n\ndef kernel("))
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2", "--count", "4") == 6
+    out = " ".join(capsys.readouterr().out.split())
+    assert "AN ERROR for 2 ranks" in out and sentence in out
+
+
 def test_the_command_tells_faults_and_their_exit_codes(
     plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
