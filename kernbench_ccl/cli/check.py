@@ -28,7 +28,7 @@ from kernbench_core.wording import brief, spell_numbers
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.prove import Checked, Fault, Ranks
-    from kernbench_ccl.prove.scope import Scope
+    from kernbench_ccl.prove.tried_cases import TriedCases
 
 _EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
 """The exit code for the kind of the first fault."""
@@ -171,7 +171,7 @@ def _laid_out(rows: Sequence[Checked]) -> list[str]:
     return lines + (_wrapped(f"not tried on {', '.join(row.network for row in left_out)}", "  ") if left_out else [])
 
 
-def _tried(scopes: Iterable[Scope]) -> list[str]:
+def _tried(scopes: Iterable[TriedCases]) -> list[str]:
     """Say what the cases of an algorithm had."""
     found = reduce(operator.or_, scopes)
     told = []

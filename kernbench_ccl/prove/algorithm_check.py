@@ -17,7 +17,7 @@ from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.contract import Collective, Cost, Network
 from kernbench_ccl.prove.proof import prove
 from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, Fault, Proof, ProofCase
-from kernbench_ccl.prove.scope import NOTHING, Scope
+from kernbench_ccl.prove.tried_cases import NOTHING, TriedCases
 from kernbench_ccl.prove.verdict import OR_RAISE_IT
 from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
@@ -86,7 +86,7 @@ class Ranks:
     """How many of the cases were run on this network."""
     tried: bool = True
     """Whether it was tried where it was not refused: not, when it did not end with another number or elsewhere."""
-    scope: Scope = NOTHING
+    scope: TriedCases = NOTHING
     """What its cases had."""
 
     @property
@@ -232,7 +232,7 @@ def _on_network(
     faults = faults or _faults_of_form(algorithm, network)
     alike = homes[0] if name not in homes and len(set(homes)) == 1 else None
     wall_s = time.perf_counter() - began
-    scope = Scope.of(algorithm.kind, done)
+    scope = TriedCases.of(algorithm.kind, done)
     return Ranks(
         world, len(done), messages, steps, slots, wall_s, None, faults, alike, homes.count(name), scope=scope
     )

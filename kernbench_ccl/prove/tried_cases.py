@@ -11,7 +11,7 @@ from kernbench_ccl.prove.proof_case import ProofCase
 
 
 @frozen
-class Scope:
+class TriedCases:
     """What cases had: numbers of elements and of PEs of a rank, dtypes, and roots: first, middle or last."""
 
     counts: frozenset[int] = frozenset()
@@ -20,7 +20,7 @@ class Scope:
     roots: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, kind: CollectiveKind, done: Sequence[ProofCase]) -> Scope:
+    def of(cls, kind: CollectiveKind, done: Sequence[ProofCase]) -> TriedCases:
         """Return what some cases of a collective had; nothing where it has none of it."""
         if kind.barrier:
             return cls(pes=frozenset(case.n_pe for case in done))
@@ -30,12 +30,12 @@ class Scope:
             frozenset(case.dtype for case in done), frozenset(roots if kind.rooted else ()),
         )  # fmt: skip
 
-    def __or__(self, other: Scope) -> Scope:
+    def __or__(self, other: TriedCases) -> TriedCases:
         """Return what either had."""
-        return Scope(
+        return TriedCases(
             self.counts | other.counts, self.pes | other.pes, self.dtypes | other.dtypes, self.roots | other.roots
         )
 
 
-NOTHING = Scope()
+NOTHING = TriedCases()
 """What no case has."""
