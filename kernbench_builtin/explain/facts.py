@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from kernbench_builtin.explain.intervals import late_among, time_of_any
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.explain.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.roof import (
@@ -279,7 +279,7 @@ def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
 def _together(launches: Sequence[LaunchFigures]) -> float:
     """Return for how long any of some launches ran: those of ranks run at the same time."""
     start, end = (np.array([getattr(each, name) for each in launches]) for name in ("started_ns", "ended_ns"))
-    return _joined(start, end, np.ones(len(launches), bool))
+    return time_of_any(start, end, np.ones(len(launches), bool))
 
 
 def _added(launches: Sequence[LaunchFigures]) -> tuple[PathCall, ...]:
@@ -307,10 +307,10 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     reads = np.array([template.sig[1] == "dma_read" for template in columns.templates])[take(columns.template, rows)]
     keep = start < end
     works = keep & ~dma & ~queue
-    late = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
+    late = late_among(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
     times = int(np.bincount(take(columns.template, rows)[late]).max()) if late.any() else 0
-    working, moving = _joined(start, end, works), _joined(start, end, late)
-    hidden = working + moving - _joined(start, end, works | late)
+    working, moving = time_of_any(start, end, works), time_of_any(start, end, late)
+    hidden = working + moving - time_of_any(start, end, works | late)
     return Overlap(launch.time_ns, working, moving, hidden, times)
 
 
@@ -332,30 +332,6 @@ def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
         mean = each[each > 0].mean() if (each > 0).any() else 0.0
         found = max(found, float(each[last] / mean) - 1 if mean else 0.0)
     return found
-
-
-def _late(
-    start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_], since: float
-) -> npt.NDArray[np.bool_]:
-    """Return which intervals are of those rows of them, one behind the other, that began after a time."""
-    found = np.zeros(len(start), bool)
-    at = np.flatnonzero(keep)
-    at = at[np.argsort(start[at], kind="stable")]
-    if not len(at):
-        return found
-    reach = np.maximum.accumulate(end[at])
-    first = np.concatenate([[True], start[at][1:] > reach[:-1]])
-    found[at] = (start[at][first] > since)[np.cumsum(first) - 1]
-    return found
-
-
-def _joined(start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_]) -> float:
-    """Return for how long any of some intervals lasts."""
-    start, end = start[keep], end[keep]
-    order = np.argsort(start)
-    start, end = start[order], np.maximum.accumulate(end[order])
-    before = np.concatenate([[-np.inf], end[:-1]]) if len(end) else end
-    return float(np.sum(np.maximum(0.0, end - np.maximum(start, before))))
 
 
 def _all_trips(session: GraphEngine) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from attrs import evolve
 from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
-from kernbench_ccl.measure.remarks import remarks, tried
+from kernbench_ccl.measure.remarks import remarks, told_queues, tried
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes
 from kernbench_ccl.plan.candidates import first_sentence
@@ -31,7 +31,6 @@ from kernbench_core.units import format_bandwidth, format_bytes, format_time
 if TYPE_CHECKING:
     from kernbench_ccl.measure import Chooser, Question, Sweep, TimedMachine
     from kernbench_ccl.measure.choice import Choice
-    from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
     from kernbench_core.runs import RunResult
     from kernbench_core.spread import TimeSpread
@@ -209,7 +208,7 @@ class Table:
             f"{entry}{name}", "pipelined" if settings.pipeline else "step by step",
             f"messages of {format_bytes(message_bytes(settings, self.question.dtype))}",
         ]  # fmt: skip
-        queues = _queues(settings)
+        queues = told_queues(settings)
         if queues:
             told.append(queues)
         if settings.topology is not None:
@@ -433,20 +432,6 @@ def _teller(display: ProgressDisplay, title: str) -> Callable[[int, int], None]:
         display.update(Progress(0.0, 0, time.perf_counter() - began, done / of))
 
     return told
-
-
-def _queues(settings: Settings) -> str:
-    """Say how queues differ from what the machine's PEs have; "" where they do not."""
-    told = []
-    if settings.slots is not None:
-        told.append(f"of {settings.slots} slot{'s' if settings.slots > 1 else ''}")
-    elif settings.slot_bytes is not None:
-        told.append("of slots")
-    if settings.slot_bytes is not None:
-        told.append(f"of {format_bytes(settings.slot_bytes)}")
-    if settings.tier is not None:
-        told.append(f"in {settings.tier}")
-    return " ".join(["queues", *told]) if told else ""
 
 
 def _and(names: Sequence[str]) -> str:

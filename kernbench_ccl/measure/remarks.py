@@ -1,4 +1,4 @@
-"""Sentences below the table: why rows took their time, what `auto` tried, and where too little was under way."""
+"""Sentences around the table: what queues there are, why rows took their time, and what `auto` tried."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:
     from kernbench_ccl.measure.table import SweepRow, Used
+    from kernbench_ccl.plan import Settings
     from kernbench_ccl.plan.window import MessageWindow
 
 _EXACT_NS = 1.0
@@ -71,3 +72,17 @@ def _too_little(used: Used, window: MessageWindow) -> str:
         room = f"its queues of {used.slots} slots of {format_bytes(used.slot_bytes or 0)} have no room for more"
     least = min(window.under_way, window.queued)
     return f"{format_bytes(least)} of a PE under way where {format_bytes(window.wanted)} would fill the links: {room}"
+
+
+def told_queues(settings: Settings) -> str:
+    """Say how queues differ from what the machine's PEs have; "" where they do not."""
+    told = []
+    if settings.slots is not None:
+        told.append(f"of {settings.slots} slot{'s' if settings.slots > 1 else ''}")
+    elif settings.slot_bytes is not None:
+        told.append("of slots")
+    if settings.slot_bytes is not None:
+        told.append(f"of {format_bytes(settings.slot_bytes)}")
+    if settings.tier is not None:
+        told.append(f"in {settings.tier}")
+    return " ".join(["queues", *told]) if told else ""
