@@ -128,6 +128,11 @@ class Logs:
             self, groups=tuple((one, tuple(row for row in rows if next(flags))) for one, rows in self.groups)
         )
 
+    def ran(self, machine: MachineChoice) -> list[str]:
+        """Say how a machine simulated rows, where that is a choice: who wants the same times needs the same options."""
+        found = [getattr(one, "ran", lambda *_: ())(rows, machine) for one, rows in self.groups]
+        return [sentence for told in found for sentence in told]
+
     def simulate(self, machine: MachineChoice, *, full: bool = False) -> list[SimulatedRow]:
         """Return what a machine takes for every row; in `full` none is continued from a smaller one."""
         by = self.full if full else [calibrator for calibrator, _ in self.groups]
@@ -139,7 +144,8 @@ class Logs:
 class Calibrated:
     """A fit: the machine it began with, the fitted parameters, every row, and how often all rows were simulated.
 
-    `factor` is a power of 1000 by which all times would fit far better, None where there is none.
+    `factor` is a power of 1000 by which all times would fit far better, None where there is none. `ran` has sentences
+    on how rows were simulated.
     """
 
     logs: Logs = field(repr=False)
@@ -148,6 +154,7 @@ class Calibrated:
     rows: tuple[CalibratedRow, ...]
     rounds: int
     factor: float | None = None
+    ran: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> str | None:
@@ -338,7 +345,8 @@ class _Plan:
             CalibratedRow(row, took[at], used[at] and took[at].settled)
             for row, at in zip(self.logs.rows, self.places, strict=True)
         )
-        return Calibrated(self.logs, self.base, fitted.values, tuple(paired), self.tried.rounds, fitted.factor)
+        ran = tuple(self.logs.ran(machine))
+        return Calibrated(self.logs, self.base, fitted.values, tuple(paired), self.tried.rounds, fitted.factor, ran)
 
 
 def _steepness(things: Logs, base: MachineChoice, unknowns: Sequence[Unknown]) -> Slopes:

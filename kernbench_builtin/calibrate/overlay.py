@@ -22,6 +22,8 @@ def overlay_text(found: Calibrated, path: Path, presets: object) -> str:
         f"# Fitted by kernbench calibrate to {len(found.rows)} rows of {sources}.",
         f"# Simulated on this machine the rows are {found.mean_error:.1%} off on average; the farthest is "
         f"{found.worst.row.label}, {signed_percent(found.worst.error)}.",
+        *(f"# {sentence}" for sentence in found.ran),
+        *(["# Give later commands the same options: with others these rows take other times."] if found.ran else []),
         f"base: {_base(found.base.topology, path, presets)}",
         f"title: {path.stem}",
     ]

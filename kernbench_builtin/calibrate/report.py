@@ -58,6 +58,7 @@ def summary(found: Calibrated) -> list[str]:
     ]
     if found.logs.way is not None:
         lines.append(f"All were simulated {found.logs.way}: so they fit, and otherwise not.")
+    lines += found.ran
     if any(row.simulated.extended for row in found.rows):
         lines.append(f"{EXTENDED} continued from the largest size that was simulated.")
     left = [row for row in found.rows if not row.simulated.settled]
@@ -113,6 +114,7 @@ def to_json(found: Calibrated, output: str | None) -> dict[str, Any]:
         "output": output,
         "rounds": found.rounds,
         "way": found.logs.way,
+        "ran": list(found.ran),
         "mean_error": found.mean_error,
         "check_error": found.check_error,
         "refusal": found.refusal,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
+from kernbench_builtin.explain.intervals import late_among, time_of_any
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.explain.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.roof import (
@@ -89,16 +89,16 @@ class Divisions:
 class Facts:
     """The figures of one run; times in ns, bytes of payload.
 
-    `kernel` is the one that took most, with so many `launches` and its `path` over all of them; `last` of these is its
-    longest launch, and `overlap` is of the PE that ended last there, with so many `own_programs`. `pes` have programs,
-    `busy_pes` with those of launches at the same time, of `all_pes` in so many `packages`; `programs` are those of the
-    PE with most, and of all; `more_work` is how much more the slowest PE had to do than the mean, from 0. `fill` says
-    what arrays were at work for, `waiting` which line's load in Triton does not go ahead of its loop ("" for all of
-    them), and why. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether
-    they read elements into Python. `trips` are the parts of the `round_trips` of DMAs, `queueing` says where they
-    queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts
-    that have so many `burst_bytes`. `scratchpad` is the most that one held, and what it has. `collector` is the PE of
-    `last` that sends or receives most messages, with how many, of all of these.
+    `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
+    all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
+    `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
+    `packages`; `programs` are those of the PE with most, and of all; `more_work` is how much more the slowest PE had to
+    do than the mean, from 0. `fill` says what arrays were at work for, `waiting` which line's load in Triton does not
+    go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything, `triton` whether
+    kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the `round_trips` of
+    DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a
+    launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one held, and what
+    it has. `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these.
     """
 
     phases: dict[str, float]
@@ -109,6 +109,7 @@ class Facts:
     kernel: str
     launches: int
     kernels: int
+    own_ns: float
     path_ns: float
     path: tuple[PathCall, ...]
     last: LaunchFigures
@@ -194,7 +195,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
     named: dict[str, list[LaunchFigures]] = {}
     for each in launches:
         named.setdefault(each.kernel, []).append(each)
-    kernel = max(named, key=lambda name: sum(each.time_ns for each in named[name]))
+    times_of = {name: _together(found) for name, found in named.items()}
+    kernel = max(times_of, key=times_of.__getitem__)
     own = named[kernel]
     path = _added(own)
     last = max(own, key=lambda each: each.time_ns)
@@ -220,6 +222,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         kernel=kernel,
         launches=len(own),
         kernels=len(named),
+        own_ns=times_of[kernel],
         path_ns=sum(call.ns for call in path),
         path=path,
         last=last,
@@ -273,6 +276,12 @@ def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
     return bool(times) and _began(handle) < last.ended_ns and max(times) > last.started_ns
 
 
+def _together(launches: Sequence[LaunchFigures]) -> float:
+    """Return for how long any of some launches ran: those of ranks run at the same time."""
+    start, end = (np.array([getattr(each, name) for each in launches]) for name in ("started_ns", "ended_ns"))
+    return time_of_any(start, end, np.ones(len(launches), bool))
+
+
 def _added(launches: Sequence[LaunchFigures]) -> tuple[PathCall, ...]:
     """Add up the paths of several launches."""
     found: dict[tuple[str, str, str], PathCall] = {}
@@ -298,10 +307,10 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     reads = np.array([template.sig[1] == "dma_read" for template in columns.templates])[take(columns.template, rows)]
     keep = start < end
     works = keep & ~dma & ~queue
-    late = _late(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
+    late = late_among(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
     times = int(np.bincount(take(columns.template, rows)[late]).max()) if late.any() else 0
-    working, moving = _joined(start, end, works), _joined(start, end, late)
-    hidden = working + moving - _joined(start, end, works | late)
+    working, moving = time_of_any(start, end, works), time_of_any(start, end, late)
+    hidden = working + moving - time_of_any(start, end, works | late)
     return Overlap(launch.time_ns, working, moving, hidden, times)
 
 
@@ -323,30 +332,6 @@ def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
         mean = each[each > 0].mean() if (each > 0).any() else 0.0
         found = max(found, float(each[last] / mean) - 1 if mean else 0.0)
     return found
-
-
-def _late(
-    start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_], since: float
-) -> npt.NDArray[np.bool_]:
-    """Return which intervals are of those rows of them, one behind the other, that began after a time."""
-    found = np.zeros(len(start), bool)
-    at = np.flatnonzero(keep)
-    at = at[np.argsort(start[at], kind="stable")]
-    if not len(at):
-        return found
-    reach = np.maximum.accumulate(end[at])
-    first = np.concatenate([[True], start[at][1:] > reach[:-1]])
-    found[at] = (start[at][first] > since)[np.cumsum(first) - 1]
-    return found
-
-
-def _joined(start: npt.NDArray[Any], end: npt.NDArray[Any], keep: npt.NDArray[np.bool_]) -> float:
-    """Return for how long any of some intervals lasts."""
-    start, end = start[keep], end[keep]
-    order = np.argsort(start)
-    start, end = start[order], np.maximum.accumulate(end[order])
-    before = np.concatenate([[-np.inf], end[:-1]]) if len(end) else end
-    return float(np.sum(np.maximum(0.0, end - np.maximum(start, before))))
 
 
 def _all_trips(session: GraphEngine) -> Iterator[Any]:

@@ -28,6 +28,12 @@ _MOST_LINES, _ENOUGH = 3, 0.8
 _BUSY: Final = 0.6
 #: Pieces of advice in the few lines.
 _TRIED: Final = 2
+#: What tells more, with the part of runs that does.
+_MORE: Final = {
+    "--explain": "explain", "--report page.html": "report", "kernbench explain RUN of a saved run": "",
+}  # fmt: skip
+#: What stands before the last of one, two and more.
+_OR: Final = ("", "", " or ", ", or ")
 
 _DOES: Final = {
     "load": "waiting for", "store": "waiting for", "atomic": "waiting for", "message": "waiting for messages, in",
@@ -76,7 +82,8 @@ class RunVerdict:
 
     `data` says whether it is right, in words; `kernel_ns` is the phase `kernel`, `roof_ns` what no schedule goes below,
     by `limit` ("hbm", "noc", or a kind of unit, as "pe_gemm"). `races` is the line of memory uses that nothing orders,
-    `data_right` whether all else is right. All but these is None, or empty, where no kernel ran to its end.
+    `data_right` whether all else is right. All but these is None, or empty, where no kernel ran to its end. `more` is
+    what tells more.
     """
 
     data: str
@@ -90,6 +97,7 @@ class RunVerdict:
     advice: tuple[Advice, ...] = ()
     races: str = ""
     data_right: bool = True
+    more: tuple[str, ...] = tuple(_MORE)
 
     @property
     def share(self) -> float | None:
@@ -123,7 +131,12 @@ class RunVerdict:
         if self.limiter is not None:
             yield self.kernel + self.limiter.sentence
         yield from (each.line for each in self.advice[:most])
-        yield "more: --explain, --report page.html, or kernbench explain RUN of a saved run."
+        if self.more:
+            yield f"more: {', '.join(self.more[:-1])}{_OR[min(len(self.more), 3)]}{self.more[-1]}."
+
+    def of_unsaved(self, asked: Sequence[str]) -> RunVerdict:
+        """Return the verdict of a command that saves no run, and was asked for some parts: it names only others."""
+        return attrs.evolve(self, more=tuple(way for way, part in _MORE.items() if part and part not in asked))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -177,7 +190,7 @@ def _limit(found: Roof) -> str:
 
 
 def _times(facts: Facts) -> str:
-    share = facts.path_ns / facts.kernel_ns if facts.kernel_ns else 0.0
+    share = facts.own_ns / facts.kernel_ns if facts.kernel_ns else 0.0
     launches = "1 launch" if facts.launches == 1 else f"{facts.launches} launches"
     return f"{launches} and {min(share, 1.0):.0%} of the time of all kernels"
 

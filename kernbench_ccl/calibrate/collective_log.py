@@ -114,6 +114,19 @@ class NcclLog:
         stepped = type(self)(self._plugins, evolve(self._options, pipeline=False))
         return "step by step, as kernbench ccl has it with --pipeline off", stepped
 
+    def ran(self, rows: Sequence[LogRow], machine: MachineChoice) -> list[str]:
+        """Say by which algorithm each size was simulated, how, and which options of `kernbench ccl` do the same."""
+        sizes: dict[tuple[str, str, str], list[int]] = {}
+        for table, case in _tables(rows).items():
+            forms = Forms(self._plugins, self._options, machine, case)
+            for nbytes in sorted({_case(row).nbytes for row in rows if _case(row).table == table}):
+                called = f"{case.collective} of {case.ranks} ranks"
+                sizes.setdefault((called, *forms.how(nbytes)), []).append(nbytes)
+        return [
+            f"{called}, {_span(own)}, ran by {how} (kernbench ccl {options})."
+            for (called, how, options), own in sizes.items()
+        ]
+
     def quick(self, rows: Sequence[LogRow]) -> NcclLog | None:
         """Return who simulates the ends of each algorithm's sizes alone; None where that leaves hardly any out."""
         if self._options.whole or len({_case(row).nbytes for row in rows}) < _MANY * len(_tables(rows)):
@@ -285,6 +298,12 @@ def _busbw_faults(at: str, kind: CollectiveKind, ranks: int, line: NcclLine) -> 
 def _tables(rows: Sequence[LogRow]) -> dict[tuple[Hashable, ...], CollectiveCase]:
     """Return one case of each set of rows that are simulated together."""
     return {_case(row).table: _case(row) for row in rows}
+
+
+def _span(sizes: Sequence[int]) -> str:
+    """Tell one size, or the least and the largest of several."""
+    least, most = format_bytes(min(sizes)), format_bytes(max(sizes))
+    return least if least == most else f"{least} to {most}"
 
 
 def _case(row: LogRow) -> CollectiveCase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Hashable, Mapping
 from functools import cached_property
 
@@ -80,6 +81,7 @@ class Forms:
         self._chooser = Chooser(question, self._machine, self._config, plugins)
         self._name = chosen_name(self._config, case.collective, asked_for(options, case))
         self._free = options.algo in (None, AUTO)
+        self._pipeline, self._file = options.pipeline, options.config
         if case.heading is not None:
             self._require_as_said(case.heading, case.ran)
 
@@ -116,6 +118,16 @@ class Forms:
     def algorithm(self, nbytes: int) -> str:
         """Return who serves a size in bytes on this machine."""
         return (self._named or self._chooser.best(nbytes)).algorithm.name
+
+    def how(self, nbytes: int) -> tuple[str, str]:
+        """Say who serves a size in bytes on this machine and how, and which options of `kernbench ccl` ask for that."""
+        choice = self._named or self._chooser.best(nbytes)
+        settings, name = choice.settings, choice.algorithm.name
+        way = "pipelined" if settings.pipeline else "step by step"
+        options = ["--algo", name if self._named is None else self._name]
+        options += [] if self._pipeline is None else ["--pipeline", "on" if settings.pipeline else "off"]
+        options += [] if self._file is None else ["--config", self._file]
+        return f"{name}{', which auto chose,' if self._named is None else ''} {way}", shlex.join(options)
 
     def slopes(self, nbytes: int, values: Mapping[str, float]) -> dict[str, float]:
         """Return d ns / d latency and d ns / d (1 / bandwidth) at these values of a link."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
 import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +28,16 @@ from kernbench_core.wording import brief, spell_numbers
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
     from kernbench_ccl.prove import Checked, Fault, Ranks
+    from kernbench_ccl.prove.tried_cases import TriedCases
 
 _EXIT = {"wrong": 1, "deadlock": 4, "endless": 5, "raised": 6}
 """The exit code for the kind of the first fault."""
 
 _FAULT = {"wrong": "WRONG", "deadlock": "DEADLOCK", "endless": "NO END", "raised": "AN ERROR"}
 """What a row says of a kind of fault."""
+
+ROOTS = ("first", "middle", "last")
+"""How roots are told, in this order."""
 
 _MOST_TOLD = 3
 """Faults that are told in full; --json has all of them."""
@@ -160,7 +166,30 @@ def _laid_out(rows: Sequence[Checked]) -> list[str]:
     """Lay out what was found of an algorithm; networks on which nothing was tried are named in one line."""
     left_out = [row for row in rows if not any(ranks.tried for ranks in row.ranks)]
     lines = [line for alike in _grouped(row for row in rows if row not in left_out) for line in _rows(*alike)]
+    if not any(row.faults for row in rows):  # a fault names its own case, and what comes behind it is not tried
+        lines += _tried(ranks.scope for row in rows for ranks in row.ranks)
     return lines + (_wrapped(f"not tried on {', '.join(row.network for row in left_out)}", "  ") if left_out else [])
+
+
+def _tried(scopes: Iterable[TriedCases]) -> list[str]:
+    """Say what the cases of an algorithm had."""
+    found = reduce(operator.or_, scopes)
+    told = []
+    if found.counts:
+        least, most = min(found.counts), max(found.counts)
+        told.append(f"counts of {least:,} to {most:,}" if most > least else f"a count of {least:,}")
+    if found.pes:
+        pes = "PE" if found.pes == {1} else "PEs"
+        told.append(f"{_and([str(number) for number in sorted(found.pes)])} {pes} a rank")
+    if found.dtypes:
+        told.append(_and(sorted(found.dtypes)))
+    if found.roots:
+        told.append(f"the {_and([root for root in ROOTS if root in found.roots])} rank as root")
+    return _wrapped(f"tried: {', '.join(told)}", "  ") if told else []
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _grouped(rows: Iterable[Checked]) -> list[list[Checked]]:
@@ -317,6 +346,10 @@ def _ranks_json(ranks: Ranks) -> dict[str, Any]:
         "messages": ranks.messages,
         "steps": ranks.steps,
         "slots": ranks.slots,
+        "counts": sorted(ranks.scope.counts),
+        "pes": sorted(ranks.scope.pes),
+        "dtypes": sorted(ranks.scope.dtypes),
+        "roots": sorted(ranks.scope.roots),
         "runs": ranks.runs,
         "alike": ranks.alike,
         "wall_s": ranks.wall_s,

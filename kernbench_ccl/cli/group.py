@@ -16,7 +16,7 @@ from kernbench_ccl.catalogue import Collectives, meant
 from kernbench_ccl.catalogue.names import COMMANDS
 from kernbench_ccl.cli.completion import algorithms_of
 from kernbench_ccl.cli.explained import FILES, CollectiveCommand, wanted_parts
-from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK
+from kernbench_ccl.cli.options import CONFIG, DTYPE, LINK_BW, LINK_LATENCY, NETWORK, OptionSetting
 from kernbench_ccl.plugin import COLLECTIVES
 from kernbench_core.cli.option_types import whole
 from kernbench_core.cli.options import (
@@ -186,7 +186,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         Declared("--idealised", is_flag=True, help="Only the scale-up links take time.", panel=MACHINE),
         Declared("--algo", metavar="NAME|auto|all", multiple=True,
                  shell_complete=algorithms_of(kind.name, "auto", "all"),
-                 help="The algorithm; repeat it, or say all, to compare. [default: ccl.yaml's]", panel=ALGORITHM),
+                 help="The algorithm; repeat it, say all, or both, to compare. [default: ccl.yaml's]", panel=ALGORITHM),
         CONFIG.but(panel=ALGORITHM),
         Declared("--tuning", metavar="FILE", help="Tuning table of this machine (kernbench ccl tune), for auto.",
                  panel=ALGORITHM),
@@ -198,7 +198,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
         Declared("--backend", metavar="NAME[:DEVICE]", default="numpy",
                  help="Compute data with numpy, or with a plug-in (torch:cuda).", panel=DATA),
         Declared("--wide", is_flag=True,
-                 help="Also show bound, formula, efficiency, events, and the reason for a time."),
+                 help="Also show bound, formula, efficiency and events; of one algorithm also why it took its time."),
         JSON, CACHED, JOBS.but(default="2"),
         Declared("--max-events", metavar="N", type=whole(1), panel=LIMITS,
                  help="Stop a simulation after this many events."),
@@ -284,12 +284,11 @@ def _with_table(config: CclConfig, given: str | None, machine: TimedMachine) -> 
 
 
 def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
-    """Return the algorithms to run, each once; UsageError where auto or all is not alone."""
+    """Return the algorithms to run, each once; UsageError where auto is not alone."""
     names = tuple(dict.fromkeys(given))
-    for name in names:
-        if len(names) > 1 and name in ("auto", "all") and name not in config.entries:
-            others = " and ".join(repr(other) for other in names if other != name)
-            raise UsageError(f"option --algo must be {name} alone, or algorithms by their names, not also {others}.")
+    if len(names) > 1 and "auto" in names and "auto" not in config.entries:
+        others = " and ".join(repr(other) for other in names if other != "auto")
+        raise UsageError(f"option --algo must be auto alone, or algorithms by their names, not also {others}.")
     return names
 
 
@@ -344,11 +343,13 @@ def _sizes(options: dict[str, Any]) -> list[int]:
 def machine_sets(options: dict[str, Any]) -> tuple[str, ...]:
     """Return the settings that the options stand for, then those that were given as such."""
     network = "system.network"
-    named = (
-        ("ranks", "system.sips"), ("network", f"{network}.topology"), ("link_bw", f"{network}.bandwidth"),
-        ("link_latency", f"{network}.latency"),
-    )  # fmt: skip
-    return (*(f"{key}={options[name]}" for name, key in named if options[name] is not None), *options["sets"])
+    named = {
+        "ranks": "system.sips", "network": f"{network}.topology", "link_bw": f"{network}.bandwidth",
+        "link_latency": f"{network}.latency",
+    }  # fmt: skip
+    given = {name: key for name, key in named.items() if options[name] is not None}
+    own = (OptionSetting.of(f"--{name.replace('_', '-')}", key, options[name]) for name, key in given.items())
+    return (*own, *options["sets"])
 
 
 def _check_ranks(question: Question, machine: TimedMachine) -> None:

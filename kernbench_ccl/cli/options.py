@@ -25,3 +25,16 @@ LINK_BW: Final = Declared(
 )
 LINK_LATENCY: Final = Declared("--link-latency", metavar="TIME", help="Scale-up latency ('500 ns').", panel=MACHINE)
 CONFIG: Final = Declared("--config", metavar="FILE", help="A ccl.yaml, merged over the defaults.")
+
+
+class OptionSetting(str):
+    """A setting `KEY=VALUE` that an option stands for; `place` is what a message about it begins with."""
+
+    place: str
+
+    @classmethod
+    def of(cls, option: str, key: str, value: object) -> OptionSetting:
+        """Make the setting that an option stands for."""
+        made = cls(f"{key}={value}")
+        made.place = f"option {option}"
+        return made

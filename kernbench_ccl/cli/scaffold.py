@@ -89,5 +89,5 @@ def next_steps(path: Path, collective: str) -> list[str]:
         "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.plugins",
         "  kernbench_api = 1",
         "  def kernbench_algorithms():",
-        f'      return [AlgorithmEntry("acme.{registered}", "acme.{name}:kernel", "What it does.")]',
+        f'      return [AlgorithmEntry("acme.{registered}", "acme.{name}:kernel", "What it does.", "{collective}")]',
     ]

@@ -17,8 +17,9 @@ from attrs import evolve
 from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
+from kernbench_ccl.measure.remarks import remarks, told_queues, tried
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
-from kernbench_ccl.measure.table import footer, layout, message_bytes, remarks, tried
+from kernbench_ccl.measure.table import footer, layout, message_bytes
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.engine import Limits, Progress
@@ -30,12 +31,13 @@ from kernbench_core.units import format_bandwidth, format_bytes, format_time
 if TYPE_CHECKING:
     from kernbench_ccl.measure import Chooser, Question, Sweep, TimedMachine
     from kernbench_ccl.measure.choice import Choice
-    from kernbench_ccl.plan import Settings
     from kernbench_core.cli.shell import Shell
     from kernbench_core.runs import RunResult
     from kernbench_core.spread import TimeSpread
 
 SCHEMA = "kernbench.ccl/1"
+ALL = "all"
+"""What --algo says for every algorithm that does these ranks."""
 
 
 class Table:
@@ -206,7 +208,7 @@ class Table:
             f"{entry}{name}", "pipelined" if settings.pipeline else "step by step",
             f"messages of {format_bytes(message_bytes(settings, self.question.dtype))}",
         ]  # fmt: skip
-        queues = _queues(settings)
+        queues = told_queues(settings)
         if queues:
             told.append(queues)
         if settings.topology is not None:
@@ -260,7 +262,7 @@ class Table:
             "backend": self.options["backend"] if self.options["check"] else None,
             "rows": [row.to_json() for row in self.rows],
             "wrong": sum(row.wrong for row in self.rows),
-            "hazards": sum(1 for m in measured for line in m.hazards if not line.startswith(" ")),
+            "hazards": sum(m.races for m in measured),
             "average_busbw": sum(m.busbw for m in measured) / len(measured) if measured else 0.0,
             "shaken": [
                 {"size": size, "not_shown_to_differ": list(found.equals),
@@ -335,17 +337,24 @@ class OneAlgorithm(Table):
         """Return nccl-tests' last lines."""
         wide = self.options["wide"]
         by_trial = tried(self.chooser.estimates) if wide else []
-        return [*self.spreads(), *remarks(self.rows, wide), *by_trial, *footer(self.rows)]
+        told = remarks(self.rows, wide, idealised=self.options["idealised"])
+        return [*self.spreads(), *told, *by_trial, *footer(self.rows)]
 
 
 class AllAlgorithms(Table):
     """The times of all algorithms side by side, out of place."""
 
     def prepare(self) -> None:
-        """Take the algorithms that are named, or every one that does these ranks."""
-        names = self.options["algo"]
-        several = len(names) > 1
-        self.choices = {name: self.chooser.named(name) for name in names} if several else self.chooser.compared()
+        """Take the algorithms that are named, or every one that does these ranks and then others that are named."""
+        names = self.options["algo"] if len(self.options["algo"]) > 1 else (ALL,)
+        every = ALL in names and (len(names) == 1 or not self.chooser.has_entry(ALL))
+        self.choices = self.chooser.compared() if every else {}
+        for name in names:
+            if name == ALL and every:
+                continue
+            choice = self.chooser.named(name)
+            if not every or choice not in self.choices.values():
+                self.choices[name] = choice
         self.times: list[tuple[int, dict[str, Any]]] = []
         self.failed: list[Failed] = []
 
@@ -388,7 +397,7 @@ class AllAlgorithms(Table):
     def footer(self) -> list[str]:
         """Say where the algorithms cross, and whether the data is right."""
         known = self.spreads() or [f"# single times: {NOT_KNOWN}"]
-        return [f"# {crossovers(self.times)}", *known, footer(self.rows)[0], "#"]
+        return [f"# {crossovers(self.times)}", *known, *footer(self.rows)[:-2], "#"]
 
     def shake(self) -> None:
         """Run the fastest of each size again, until one is beyond the best of them and its spread."""
@@ -423,20 +432,6 @@ def _teller(display: ProgressDisplay, title: str) -> Callable[[int, int], None]:
         display.update(Progress(0.0, 0, time.perf_counter() - began, done / of))
 
     return told
-
-
-def _queues(settings: Settings) -> str:
-    """Say how queues differ from what the machine's PEs have; "" where they do not."""
-    told = []
-    if settings.slots is not None:
-        told.append(f"of {settings.slots} slot{'s' if settings.slots > 1 else ''}")
-    elif settings.slot_bytes is not None:
-        told.append("of slots")
-    if settings.slot_bytes is not None:
-        told.append(f"of {format_bytes(settings.slot_bytes)}")
-    if settings.tier is not None:
-        told.append(f"in {settings.tier}")
-    return " ".join(["queues", *told]) if told else ""
 
 
 def _and(names: Sequence[str]) -> str:

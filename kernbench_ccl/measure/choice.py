@@ -75,6 +75,10 @@ class Chooser:
         self.warnings: list[str] = []
         """What to say of those that cannot be used, once `able` was asked for."""
 
+    def has_entry(self, name: str) -> bool:
+        """Whether ccl.yaml has an entry of a name."""
+        return name in self._config.entries
+
     def named(self, name: str) -> Choice:
         """Return the algorithm or entry of a name; UsageError when it does not do these ranks."""
         collective, entry = self._question.collective, self._config.entries.get(name)

@@ -131,6 +131,7 @@ def measure(
         () if verdict is None else verdict.failures,
         tuple(_hazard_lines(engine)),
         ran.used,
+        len(engine.device.hazards.found()),
     )
 
 

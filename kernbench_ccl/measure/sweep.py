@@ -183,16 +183,6 @@ class Sweep:
         progress.ended(weight + _SMALL, made)
         return made
 
-    def _end_of(self, future: Future[Measured], case: TimedCase, keep: bool) -> End:
-        """Return what another process measured, or with `keep` the error that ended it."""
-        try:
-            return future.result()
-        except KernbenchError as error:
-            if not keep:
-                error.add_note(self._which(case))
-                raise
-            return error
-
     def _which(self, case: TimedCase) -> str:
         where = "in place" if case.in_place else "out of place"
         return f"This was {format_bytes(case.nbytes)} by {case.algorithm}, {where}."
@@ -208,16 +198,36 @@ class Sweep:
             }
             found: dict[TimedCase, End] = {**self.known}
             for group in groups:
-                while not all(case in found for case in group):
-                    done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        case = jobs.pop(future)
-                        found[case] = end = self._end_of(future, case, keep)
-                        if isinstance(end, Measured):
-                            self.known[case] = end
-                        progress.ended(weights[case] + _SMALL, end)
-                    progress.report()
+                for case in group:
+                    while case not in found:
+                        self._wait(jobs, found, weights, progress)
+                    end = found[case]
+                    if isinstance(end, KernbenchError) and not keep:  # the first in order, whichever ended first
+                        end.add_note(self._which(case))
+                        raise end
                 yield [found[case] for case in group]
+
+    def _wait(
+        self, jobs: dict[Future[Measured], TimedCase], found: dict[TimedCase, End], weights: Mapping[TimedCase, int],
+        progress: _Progress,
+    ) -> None:  # fmt: skip
+        """Wait until a case has ended, or for a moment, and note what came out of those that have."""
+        done, _ = wait(jobs, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+        for future in done:
+            case = jobs.pop(future)
+            found[case] = end = _end_of(future)
+            if isinstance(end, Measured):
+                self.known[case] = end
+            progress.ended(weights[case] + _SMALL, end)
+        progress.report()
+
+
+def _end_of(future: Future[Measured]) -> End:
+    """Return what another process measured, or the error that ended it."""
+    try:
+        return future.result()
+    except KernbenchError as error:
+        return error
 
 
 class _Progress:

@@ -9,12 +9,11 @@ Source: NVIDIA nccl-tests (columns, units, factors, footer).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from kernbench_core.units import format_bytes, format_time
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Measured:
     """One collective that ran: its time, bandwidths (GB/s), wrong elements (None: not checked), and why it took that.
 
     `wall_s` is real time, `events` those of the simulator. `failures` say what is wrong with the data, `hazards` what
-    is unordered, in lines.
+    is unordered, in lines; there are so many `races`.
     """
 
     time_ns: float
@@ -77,6 +76,7 @@ class Measured:
     failures: tuple[str, ...] = ()
     hazards: tuple[str, ...] = ()
     used: Used | None = None
+    races: int = 0
 
 
 @frozen
@@ -329,60 +329,16 @@ def tightened(columns: Sequence[Column], largest: int) -> list[Column]:
     return [evolve(c, unit="(elem)") if c.title == "count" else c for c in narrow]
 
 
-def remarks(rows: Sequence[SweepRow], wide: bool = False) -> list[str]:
-    """Say of which rows too little was under way to fill the links, and with `wide` why each took its time.
-
-    So too why there is no closed form.
-    """
-    told: dict[str, list[str]] = {}
-    for row in rows:
-        used = row.out_of_place.used
-        if used is not None and used.window is not None and used.window.limit is not None:
-            told.setdefault(_too_little(used, used.window), []).append(format_bytes(row.size))
-        if wide:
-            told.setdefault(_why(row), []).append(format_bytes(row.size))
-        if wide and row.formula_reason is not None:
-            told.setdefault(f"no formula of {row.algorithm}: {row.formula_reason}", []).append(format_bytes(row.size))
-    return [f"# {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''}: {what}" for what, sizes in told.items()]
-
-
-def _why(row: SweepRow) -> str:
-    """Say what a time out of place is made of: the bound, the steps of the algorithm, and the rest of the machine."""
-    ns, form, busy = row.out_of_place.time_ns, row.formula_ns, row.out_of_place.binds
-    told = [f"{format_time(row.bound_ns)} for any algorithm ({row.bound_reason})"]
-    if form is None:
-        told.append(f"{format_time(ns - row.bound_ns)} more for this one and the machine between its links")
-    elif form <= ns:
-        told.append(f"{format_time(form - row.bound_ns)} more for the steps of {row.called}")
-        told.append(f"{format_time(ns - form)} more for dies and memories, which its formula leaves out")
-    else:
-        told.append(f"{format_time(ns - row.bound_ns)} more, as steps of {row.called} overlap")
-    most = "" if busy is None else f"; busiest is {busy.short}, {busy.utilisation:.0%} of the time"
-    return f"{format_time(ns)} is {', '.join(told)}{most}"
-
-
-def tried(estimates: Mapping[int, Mapping[str, float]]) -> list[str]:
-    """Say which times `auto` chose by, of each size for which it tried algorithms, the shortest first."""
-    return [
-        f"# auto tried for {format_bytes(size)}: "
-        + ", ".join(f"{name} {format_time(ns)}" for ns, name in sorted((ns, name) for name, ns in times.items()))
-        for size, times in estimates.items()
-    ]
-
-
-def _too_little(used: Used, window: MessageWindow) -> str:
-    room = "its scratchpad has no room for more"
-    if window.limit == "slots":
-        room = f"its queues of {used.slots} slots of {format_bytes(used.slot_bytes or 0)} have no room for more"
-    least = min(window.under_way, window.queued)
-    return f"{format_bytes(least)} of a PE under way where {format_bytes(window.wanted)} would fill the links: {room}"
-
-
 def footer(rows: Sequence[SweepRow]) -> list[str]:
-    """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths."""
+    """Return nccl-tests' last lines: the number of wrong values, and the mean of all bus bandwidths.
+
+    Between them the number of races, where there are any.
+    """
     measured = [m for row in rows for m in row.measured]
     checked = any(m.wrong is not None for m in measured)
     wrong = sum(m.wrong or 0 for m in measured)
     verdict = f"{wrong} {'FAILED' if wrong else 'OK'}" if checked else "not checked"
     mean = sum(m.busbw for m in measured) / len(measured) if measured else 0.0
-    return [f"# Out of bounds values : {verdict}", f"# Avg bus bandwidth    : {mean:g}", "#"]
+    races = sum(m.races for m in measured)
+    raced = [f"# Races                : {races} FAILED"] if races else []
+    return [f"# Out of bounds values : {verdict}", *raced, f"# Avg bus bandwidth    : {mean:g}", "#"]

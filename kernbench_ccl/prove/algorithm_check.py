@@ -1,8 +1,9 @@
 """`kernbench ccl check`: prove an algorithm for many numbers of ranks, on every network that it supports.
 
 For each number of ranks it is run on counts that do not divide, that leave shares empty and that take several tiles,
-with one PE and with several, in place and out of place, with every reduction, with the first and the last rank as root,
-and step-synchronous. Queues have one slot: with more a network of named receives can only wait less.
+with one PE and with several, in place and out of place, with every reduction, with the first, a middle and the last
+rank as root, on elements of two bytes and of four, and step-synchronous; few ranks on a large count, too. Queues have
+one slot: with more a network of named receives can only wait less.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Algorithm
-from kernbench_ccl.contract import Collective, Network
+from kernbench_ccl.contract import Collective, Cost, Network
 from kernbench_ccl.prove.proof import prove
-from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, Fault, Proof, ProofCase
+from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, Fault, Proof, ProofCase
+from kernbench_ccl.prove.tried_cases import NOTHING, TriedCases
 from kernbench_ccl.prove.verdict import OR_RAISE_IT
 from kernbench_ccl.reductions import REDOPS
 from kernbench_core.callsite import describe_site, site_of_traceback
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernelError, UsageError
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.process import Alarm, WallTimeExceeded
 from kernbench_core.topology import NetworkFault
@@ -45,6 +47,16 @@ ReportNetwork = Callable[[str], None]
 
 _FEW = 4
 """Ranks up to which three PEs each are tried; above it two."""
+
+_LARGE = 4099
+_LARGE_TILE = 1024
+"""A count of many elements that few ranks are tried with, in few and larger messages, so that it costs little."""
+
+_FORM_BYTES = (1 << 10, 1 << 26)
+"""Sizes that a closed form is asked for."""
+
+_WIDE = "f32"
+"""A dtype of another size than that of most cases."""
 
 _MANY = 8
 """Ranks above which fewer cases are tried: what goes wrong with many goes wrong with these."""
@@ -74,6 +86,8 @@ class Ranks:
     """How many of the cases were run on this network."""
     tried: bool = True
     """Whether it was tried where it was not refused: not, when it did not end with another number or elsewhere."""
+    scope: TriedCases = NOTHING
+    """What its cases had."""
 
     @property
     def endless(self) -> bool:
@@ -196,9 +210,10 @@ def _on_network(
     network = network_or_refusal(algorithm, name, world, wanted.registry)
     if isinstance(network, str):
         return Ranks(world, refusal=network)
-    messages = steps = number = 0
+    messages = steps = 0
     slots = 1
     homes: list[str] = []
+    done: list[ProofCase] = []
     faults: tuple[Fault, ...] = ()
     for case in cases(algorithm, network, wanted.pes, wanted.counts):
         if report is not None:
@@ -208,15 +223,38 @@ def _on_network(
         if proof.any_network:
             known[anywhere] = home, proof, needed
         homes.append(home)
-        number += 1
+        done.append(case)
         messages += proof.messages
         steps, slots = max(steps, proof.steps), max(slots, needed)
         if proof.faults:
             faults = tuple(_on(fault, network) for fault in proof.faults[:_MOST_FAULTS])
             break
+    faults = faults or _faults_of_form(algorithm, network)
     alike = homes[0] if name not in homes and len(set(homes)) == 1 else None
     wall_s = time.perf_counter() - began
-    return Ranks(world, number, messages, steps, slots, wall_s, None, faults, alike, homes.count(name))
+    scope = TriedCases.of(algorithm.kind, done)
+    return Ranks(
+        world, len(done), messages, steps, slots, wall_s, None, faults, alike, homes.count(name), scope=scope
+    )
+
+
+def _faults_of_form(algorithm: Algorithm, network: Network) -> tuple[Fault, ...]:
+    """Return what is wrong with an algorithm's closed form, which the table would end with, of small and large sizes.
+
+    Whether its times are right is nothing that a run without time says.
+    """
+    base = ProofCase(network, max(1, algorithm.ways), 1, "sum" if algorithm.kind.reduces else None)
+    for nbytes in _FORM_BYTES:
+        for pipeline in (True, False):
+            case = evolve(base, count=nbytes // itemsize(base.dtype), pipeline=pipeline)
+            try:
+                algorithm.closed_form(
+                    Cost(network.world, nbytes, 100.0, 500.0, network, pipeline, 16384.0, 0.0, case.n_pe)
+                )
+            except KernelError as error:
+                told = str(error).partition("\n")[0]
+                return (Fault(RAISED, case, None, None, 0, None, None, (), told),)
+    return ()
 
 
 def _on(fault: Fault, network: Network) -> Fault:
@@ -288,7 +326,7 @@ def cases(
     """Yield the cases of one number of ranks; `pes` and `counts` say how many PEs and elements, if they are given."""
     kind, world = algorithm.kind, network.world
     redop = "sum" if kind.reduces else None
-    last = world - 1 if kind.rooted else 0
+    last, middle = (world - 1, world // 2) if kind.rooted else (0, 0)
     base = ProofCase(network, pes or 1, 1, redop, tile=TILE)
     if kind.barrier:
         yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3)))
@@ -307,12 +345,15 @@ def cases(
         return
     for number, (n_pe, count) in enumerate(chosen):
         step_by_step = world > _MANY and number == 2 and world % 2 == 0
-        case = evolve(base, n_pe=pes or n_pe, count=count, root=last if number % 2 else 0, pipeline=not step_by_step)
+        root, dtype = (middle, _WIDE) if number == 2 else (last if number % 2 else 0, base.dtype)
+        case = evolve(base, n_pe=pes or n_pe, count=count, root=root, pipeline=not step_by_step, dtype=dtype)
         yield evolve(case, held=_HELD[number % 2])
         if kind.in_place and (world <= _MANY or number == 1):
             yield evolve(case, in_place=True, root=last - case.root)
         if world <= _MANY and (number in (1, 2) or len(chosen) < 3):
             yield evolve(case, pipeline=False, root=last - case.root)
+    if counts is None and world <= _FEW:
+        yield evolve(base, n_pe=pes or 1, count=_LARGE, tile=_LARGE_TILE)
     n_pe, count = pes or 1, chosen[0][1] if world > _MANY or counts else world + 1
     if redop is not None:
         yield from (evolve(base, n_pe=n_pe, count=count, redop=other) for other in REDOPS if other != redop)
@@ -326,7 +367,7 @@ def _of_pes(base: ProofCase, pes: int | None, several: int, counts: Sequence[int
     for number, count in enumerate(counts):
         yield evolve(every, n_pe=pes or (several, 1)[number % 2], count=count, in_place=number % 2 == 1)
     yield evolve(every, n_pe=pes or several, count=several + 1, pipeline=False)
-    yield evolve(every, n_pe=pes or several, count=2, redop="avg")
+    yield evolve(every, n_pe=pes or several, count=2, redop="avg", dtype=_WIDE)
     if pes is None:
         for number, cubes in enumerate(((2, 1), (2, 2), (1, 3))):
             n_pe = (1 + number % 2) * cubes[0] * cubes[1]

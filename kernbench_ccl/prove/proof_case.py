@@ -58,6 +58,7 @@ class ProofCase:
             counted(self.count, "element") if self.counts is None else "uneven splits",
             f"tiles of {self.tile}",
         ]
+        words += [self.dtype] if self.dtype != "f16" else []
         words += [f"redop {self.redop}"] if self.redop else []
         words += ["a vector of each PE"] if self.contributors == "pe" else []
         words += [f"root {self.root}"] if self.root else []

@@ -44,6 +44,10 @@ class Setting(str):
         made.place = place
         return made
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        """Let other processes make it, too."""
+        return str(self), self.place
+
 
 @frozen
 class MachineLayer:

@@ -256,6 +256,24 @@ def test_several_kernels_name_the_one_that_takes_most(capsys: pytest.CaptureFixt
     assert found.limiter.kind == "product"
 
 
+def test_launches_at_the_same_time_count_once() -> None:
+    """Of two ranks that run one kernel side by side: its share is that of the time in which either does."""
+
+    def bench(rt: Any) -> None:
+        a, c = ([rt.zeros(LARGE, "f16", name=f"{name}{sip}", device=sip) for sip in (0, 1)] for name in "ac")
+        for handle in [rt.launch(multiplies, a[sip], c[sip], grid=(4,), device=sip, wait=False) for sip in (0, 1)]:
+            rt.wait(handle)
+        rt.launch(streams, a[0], c[0], grid=(4,), device=0)
+
+    result = kb.run(bench, "tiny", data=False, set=("system.sips=2",))
+    found = result.part(RunVerdict)
+    first, second, _ = result.launches
+    assert found is not None and second.started_ns < first.ended_ns
+    share = (max(first.ended_ns, second.ended_ns) - first.started_ns) / result.phases["kernel"]
+    assert share < 0.9
+    assert found.kernel == f"multiplies, 2 launches and {share:.0%} of the time of all kernels: "
+
+
 def test_pages_and_cells_begin_with_it(tmp_path: Path) -> None:
     """Before any figure."""
     page = tmp_path / "page.html"

@@ -202,7 +202,14 @@ def test_a_fitted_file_gives_the_rows_that_were_measured(plugins: Plugins, tmp_p
     (log := tmp_path / "a.log").write_text(table(plugins, "all_reduce", 4, 42.0, 777))
     fitted_file = tmp_path / "fitted.yaml"
     sets = [word for one in SMALL for word in ("--set", one)]
-    assert main(["calibrate", str(log), "--topology", "tiny", *sets, "-o", str(fitted_file)], plugins) == 0
+    with redirect_stdout(io.StringIO()) as told:
+        assert main(["calibrate", str(log), "--topology", "tiny", *sets, "-o", str(fitted_file)], plugins) == 0
+    ran = "all_reduce of 4 ranks, 4 KiB to 1 MiB, ran by ccl.ring_all_reduce pipelined (kernbench ccl --algo "
+    assert f"{ran}ccl.ring_all_reduce)." in told.getvalue().replace("\n", " ")
+    assert (
+        f"\n# {ran}ccl.ring_all_reduce).\n"
+        "# Give later commands the same options: with others these rows take other times.\nbase: tiny\n"
+    ) in fitted_file.read_text()
     sizes = ("--algo", "ring", "-d", "f32", "-b", "4K", "-e", "1M", "-f", "16", "--ranks", "4", "--no-check")
     with redirect_stdout(io.StringIO()) as out:
         assert main(["ccl", "all_reduce", "--topology", str(fitted_file), *sizes], plugins) == 0
@@ -210,3 +217,29 @@ def test_a_fitted_file_gives_the_rows_that_were_measured(plugins: Plugins, tmp_p
     first, second = (open_logs([one], plugins, LogOptions()).rows for one in (log, again))
     assert [row.label for row in second] == [row.label for row in first]
     assert [row.ns for row in second] == pytest.approx([row.ns for row in first], rel=0.01)
+
+
+def test_how_rows_were_simulated_is_told_with_the_options_that_do_the_same(plugins: Plugins, tmp_path: Path) -> None:
+    """The algorithm that was named or that auto chose, for each stretch of sizes; step by step where only that fits."""
+    (log := tmp_path / "a.csv").write_text(
+        "collective,ranks,bytes,time\nall_reduce,4,64,9 us\nall_reduce,4,1 KiB,9 us\nall_reduce,4,4 MiB,90 us\n"
+    )
+    (config := tmp_path / "my ccl.yaml").write_text("defaults: {pipeline: off}\n")
+
+    def ran(**options: object) -> list[str]:
+        return open_logs([log], plugins, LogOptions(**options)).ran(MachineChoice("tiny", SMALL))  # type: ignore[arg-type]
+
+    assert ran(algo="ring", pipeline=False) == [
+        "all_reduce of 4 ranks, 64 B to 4 MiB, ran by ccl.ring_all_reduce step by step "
+        "(kernbench ccl --algo ring --pipeline off)."
+    ]
+    assert ran() == [
+        "all_reduce of 4 ranks, 64 B to 1 KiB, ran by ccl.direct_all_reduce, which auto chose, pipelined "
+        "(kernbench ccl --algo ccl.direct_all_reduce).",
+        "all_reduce of 4 ranks, 4 MiB, ran by ccl.ring_bidirectional_all_reduce, which auto chose, pipelined "
+        "(kernbench ccl --algo ccl.ring_bidirectional_all_reduce).",
+    ]
+    assert ran(algo="ring", config=str(config)) == [
+        "all_reduce of 4 ranks, 64 B to 4 MiB, ran by ccl.ring_all_reduce step by step "
+        f"(kernbench ccl --algo ring --config '{config}')."
+    ]

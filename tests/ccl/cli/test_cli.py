@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
+from kernbench_ccl.cli.group import machine_sets
 from kernbench_ccl.collectives import COLLECTIVES as KINDS
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.runs import ProgressDisplay as Hidden
@@ -229,8 +231,6 @@ def test_more_processes_give_the_same_numbers(call, monkeypatch):
 
 
 REFUSED = [
-    ("all_reduce --algo ring --algo all", 2,
-     "option --algo must be all alone, or algorithms by their names, not also 'ring'."),
     ("all_reduce --algo auto --algo ring --algo direct", 2,
      "option --algo must be auto alone, or algorithms by their names, not also 'ring' and 'direct'."),
     ("all_redcue", 2, "kernbench ccl must be followed by a collective or a command, not 'all_redcue'. Did you mean "
@@ -254,8 +254,14 @@ REFUSED = [
     ("all_reduce --pes 33", 2, "option --pes must be at most 32, the PEs of a SIP, not 33; give fewer."),
     ("all_reduce --topology mesh", 3, "is a mesh on its own, which has no PEs to run a collective on; drive it with "
      "'kernbench probe --traffic', or choose another --topology."),
-    ("all_reduce --link-bw 12ns", 3, "--set system.network.bandwidth=12ns: system.network.bandwidth must be a positive "
-     "bandwidth, not '12ns'."),
+    ("all_reduce --link-bw 12ns", 3, "option --link-bw: system.network.bandwidth must be a positive bandwidth, "
+     "not '12ns'."),
+    ("all_reduce --link-bw 50", 3, "option --link-bw: system.network.bandwidth must be a positive bandwidth, "
+     "not 50. Did you mean '50 GB/s'?"),
+    ("all_reduce --link-latency 1", 3, "option --link-latency: system.network.latency must be a positive time, "
+     "not 1. Did you mean '1 ns'?"),
+    ("all_reduce --ranks 1000", 3, "option --ranks: system.sips must be at most 512, not 1000;"),
+    ("all_reduce --set system.network.latency=1", 3, "--set system.network.latency=1: system.network.latency "),
 ]  # fmt: skip
 
 
@@ -265,6 +271,14 @@ def test_what_is_asked_wrongly_is_refused_in_a_sentence(call, line, code, senten
     found, out, err = call(*line.split(), "-j", "1")
     assert (found, out) == (code, "")
     assert sentence in err
+
+
+def test_options_reach_other_processes_as_settings():
+    """Each still knows its option there."""
+    given = {"ranks": 3, "network": None, "link_bw": "37 GB/s", "link_latency": None, "sets": ("cube.pes=1",)}
+    sets = pickle.loads(pickle.dumps(machine_sets(given)))
+    assert sets == ("system.sips=3", "system.network.bandwidth=37 GB/s", "cube.pes=1")
+    assert [each.place for each in sets[:2]] == ["option --ranks", "option --link-bw"]
 
 
 def test_help_names_every_collective_and_command(call):

@@ -87,6 +87,20 @@ def test_algorithms_that_are_named_are_compared(call):
     )
 
 
+def test_others_that_are_named_stand_beside_all(call, tmp_path):
+    """A file has a column behind those of all; what is among them already has no second one."""
+    assert call("new", "mine", folder=tmp_path)[0] == 0
+    words = ("all_reduce", *SMALLEST, "--ranks", "7", "-b", "1K", "-e", "1K", "--no-check")
+    mine = ("--algo", "./mine.py", "--algo", "all", "--algo", "ccl.ring_all_reduce")
+
+    def heads(*how):
+        code, out, _ = call(*words, *how, folder=tmp_path)
+        assert code == 0
+        return next(line for line in out.splitlines() if line.startswith("#       size")).split()[2:]
+
+    assert heads(*mine) == [*heads("--algo", "all"), "./mine.py"]
+
+
 def test_all_shows_more_with_wide(call):
     """Bound, closed form, efficiency and what binds of each algorithm: what --json says of it."""
     words = ("all_reduce", *SMALLEST, "--ranks", "7", "-b", "1K", "-e", "1K", "--algo", "all")

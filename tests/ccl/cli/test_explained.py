@@ -24,7 +24,22 @@ def test_a_row_is_explained_as_a_run_of_it_is(call, faulty_plugins):
     assert code == 0 and out.startswith(plain)
     assert "where the time went" in out and found.parts["verdict"].limiter is not None
     told = " ".join(out.split())
-    assert all(" ".join(line.split()) in told for line in found.parts["verdict"].lines[:-1])
+    *lines, more = found.parts["verdict"].lines
+    assert all(" ".join(line.split()) in told for line in lines) and more not in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        (("--explain",), ["more: --report page.html."]), (("--report", "p.html"), ["more: --explain."]),
+        (("--trace", "t.json"), ["more: --explain or --report page.html."]),
+        (("--explain", "--report", "p.html"), []),
+    ],
+)  # fmt: skip
+def test_what_tells_more_is_not_what_was_asked_for(call, tmp_path, asked, more):
+    """Nor is it a saved run: rows of a table are not saved."""
+    out = call(*ONE, "--algo", "ring", "--no-check", *asked, folder=tmp_path)[1]
+    assert [line for line in out.splitlines() if line.startswith("more: ")] == more
 
 
 @pytest.mark.parametrize(
@@ -80,8 +95,9 @@ def test_a_wide_table_says_what_a_time_is_made_of_and_what_auto_tried(call):
     [why] = [line for line in lines if line.startswith("# 2 KiB: ")]
     ns, bound, form = row["out_of_place"]["time_ns"], row["bound_ns"], row["formula_ns"]
     parts = f"{format_time(ns)} is {format_time(bound)} for any algorithm ({row['bound_reason']}), "
-    assert why.startswith(f"# 2 KiB: {parts}{format_time(form - bound)} more for the steps of {row['algorithm']}, ")
-    assert f"{format_time(ns - form)} more for dies and memories" in why
+    assert why.startswith(f"# 2 KiB: {parts}{format_time(form - bound)} more for the steps of {row['algorithm']} ")
+    rest = "by its formula, {} more, which that leaves out: dies, memories, waits of the kernel; busiest"
+    assert rest.format(format_time(ns - form)) in why
     [tried] = [line for line in lines if line.startswith("# auto tried for 2 KiB: ")]
     short = row["algorithm"].partition(".")[2].removesuffix("_all_reduce")
     assert tried.startswith(f"# auto tried for 2 KiB: {short} {format_time(ns)}, ")

@@ -95,7 +95,9 @@ def test_races_are_failures(call):
     assert code == 1
     assert "  hazard: unordered writes: out of rank 0[0], 2 B\n" in out
     assert "acme_racing.py:20 on sip0.cube0.pe1" in out
-    assert json.loads(call(*args, "--json")[1])["hazards"] > 0
+    races = json.loads(call(*args, "--json")[1])["hazards"]
+    assert races > 0 and f"\n# Races                : {races} FAILED\n" in out
+    assert "\n# Races                : " in call(*args, "--algo", "passing")[1]  # side by side, too
 
 
 def test_a_deadlock_ends_the_table_with_4(call):

@@ -87,7 +87,7 @@ def test_what_comes_next_is_three_commands() -> None:
         "and in acme/plugin.py, with AlgorithmEntry of kernbench_core.plugins",
         "  kernbench_api = 1",
         "  def kernbench_algorithms():",
-        '      return [AlgorithmEntry("acme.chain_all_reduce", "acme.chain:kernel", "What it does.")]',
+        '      return [AlgorithmEntry("acme.chain_all_reduce", "acme.chain:kernel", "What it does.", "all_reduce")]',
     ]
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +21,7 @@ from kernbench_ccl.measure.timed_run import TimedCase
 from kernbench_ccl.plan.tuning import shipped
 from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.errors import SanityError, UsageError
+from kernbench_core.errors import DeadlockError, SanityError, UsageError
 from kernbench_core.plugins import load_plugins, own_plugins
 from tests.core.shapes import NETWORKS
 
@@ -97,6 +103,30 @@ def test_no_algorithm_is_below_the_lower_bound_even_on_the_ideal_machine(plugins
 @given(call=calls(7, 9), data=st.data())
 def test_no_algorithm_of_many_ranks_is_below_the_lower_bound(plugins, call, data):
     hold_to_the_bound(plugins, call, data)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_the_error_that_is_told_is_the_first_in_order(monkeypatch, slow):
+    """Whichever of two processes ends first: the smallest size, out of place before in place; not those beyond it."""
+
+    def fails(setup: Any, case: TimedCase, limits: Any) -> None:
+        time.sleep(0.1 if slow != case.in_place else 0)
+        raise DeadlockError("a cycle")
+
+    @contextmanager
+    def threads(workers: int, limit_s: float | None) -> Iterator[Executor]:
+        with ThreadPoolExecutor(workers) as pool:
+            yield pool
+
+    monkeypatch.setattr(sweep, "process_pool", threads)
+    monkeypatch.setattr(sweep, "measure_remotely", fails)
+    groups = [
+        [TimedCase("all_gather", "a", "f16", n, n << 20, None, 0, place, None) for place in (False, True)]
+        for n in (1, 2)
+    ]
+    with pytest.raises(DeadlockError) as caught:
+        [*sweep.Sweep(None, None, None, None)._ended(groups)]
+    assert caught.value.__notes__ == ["This was 1 MiB by a, out of place."]
 
 
 def test_a_time_below_the_bound_fails_the_sanity_check(plugins, monkeypatch):

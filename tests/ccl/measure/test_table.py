@@ -108,6 +108,12 @@ def test_the_footer_counts_wrong_values_and_averages_the_bus_bandwidth():
     assert footer([unchecked])[0] == "# Out of bounds values : not checked"
 
 
+def test_races_fail_below_the_table_too():
+    """They give exit code 1, where no value is wrong."""
+    raced = SweepRow(8, 4, "f16", "sum", -1, "a", measured(1, races=2), measured(1, races=1), 0.0)
+    assert footer([row(1024), raced])[:2] == ["# Out of bounds values : 0 OK", "# Races                : 3 FAILED"]
+
+
 def test_json_has_every_figure_of_a_row():
     """Times in ns, nothing rounded."""
     found = row(1024, formula_ns=9000.5, bound_reason="cut").to_json()

@@ -321,3 +321,40 @@ def test_numbers_are_read() -> None:
             "option the option must be numbers and ranges of numbers of at least 1, as '2-17' or '2,4,8', not "
             f"{wrong!r}."
         )
+
+
+# What a few more cases find ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("world", [3, 6, 12])
+def test_a_dtype_of_another_size_is_tried(tmp_path: Path, world: int) -> None:
+    """A kernel that names f16 itself is right for halves alone."""
+    algorithm, _ = ring(tmp_path, ("c.dtype, left))  # W2", '"f16", left))  # W2'))
+    (found,) = check(algorithm, Wanted([world]))
+    assert {fault.case.dtype for fault in found.faults} == {"f32"}
+
+
+@pytest.mark.parametrize("world", [3, 6, 12])
+def test_a_root_in_the_middle_is_tried(tmp_path: Path, world: int) -> None:
+    """A line from its first rank or its last is no broadcast from another."""
+    (path := tmp_path / "line.py").write_text(
+        "COLLECTIVE = 'broadcast'\nTOPO_NAME_TO_KIND = {'ring': 0}\n\n\n"
+        "def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):\n"
+        "    c, way = tl.collective, -1 if tl.collective.root else 1\n"
+        "    first, last = (0, world - 1)[::way]\n"
+        "    for at in range(0 if pe == 0 else count, count, c.tile):\n"
+        "        n = min(c.tile, count - at)\n"
+        "        x = tl.load(in_ptr + at, shape=(n,)) if rank == first else tl.recv((n,), c.dtype, rank - way)\n"
+        "        if rank != last:\n"
+        "            tl.send(x, rank + way)\n"
+        "        tl.store(out_ptr + at, x)\n"
+    )
+    (found,) = check(read_file(path), Wanted([world]))
+    assert {fault.case.root for fault in found.faults} == {world // 2}
+
+
+def test_few_ranks_are_tried_with_many_elements(tmp_path: Path) -> None:
+    """Of a kernel that another way is taken in above 4096 elements."""
+    algorithm, _ = ring(tmp_path, ("tiles(rank - step - 1)", "tiles(rank - step - (1 if count <= 4096 else 2))"))
+    (found,) = check(algorithm, Wanted([3]))
+    assert {fault.case.count for fault in found.faults} == {4099}

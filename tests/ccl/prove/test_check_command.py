@@ -21,11 +21,44 @@ def test_the_command_prints_a_row_for_each_network(
     """Proved: exit code 0, and every line fits 80 columns."""
     ring(tmp_path)
     assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-3") == 0
-    title, row, verdict = capsys.readouterr().out.splitlines()
+    title, row, tried, verdict = capsys.readouterr().out.splitlines()
     assert title == "ring.py (all_reduce)"
     assert row.startswith("  ring            proved 2-3 ")
     assert verdict == "proved: every rank ends with every contribution once, and nobody waits for ever"
+    assert tried == "  tried: counts of 1 to 4,099, 1 and 3 PEs a rank, f16 and f32"
     assert len(row) <= 80
+
+
+def test_what_was_tried_is_told(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one count only that; with roots where there are any; a barrier moves nothing."""
+    end = " proved: "
+    for words, told in (
+        (("ccl.direct_gather", "--ranks", "2-3", "--pes", "1"),
+         "counts of 1 to 4,099, 1 PE a rank, f16 and f32, the first, middle and last rank as root"),
+        (("ccl.direct_gather", "--ranks", "2", "--count", "7", "--pes", "1"),
+         "a count of 7, 1 PE a rank, f16, the first and last rank as root"),
+        (("ccl.dissemination_barrier", "--ranks", "2"), "1 and 3 PEs a rank"),
+    ):  # fmt: skip
+        assert run_command(plugins, *words, "--topology", "ring") == 0
+        assert f" tried: {told}{end}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("form", "sentence"),
+    [
+        ("-5.0", "formula must return a finite time in ns from 0, or None or a sentence where it has no closed form, "
+                 "not -5.0."),
+        ("cost.bytes", "raised AttributeError: 'Cost' object has no attribute 'bytes'."),
+    ],
+)  # fmt: skip
+def test_a_formula_that_the_table_would_end_with_is_a_fault(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, sentence: str
+) -> None:
+    """The data is right, and the kernel did not raise; the line is that of the formula."""
+    ring(tmp_path, ("def kernel(", f"def formula(cost):\n    return {form}\n\n\ndef kernel("))
+    assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2", "--count", "4") == 6
+    out = " ".join(capsys.readouterr().out.split())
+    assert "AN ERROR for 2 ranks" in out and sentence in out
 
 
 def test_the_command_tells_faults_and_their_exit_codes(

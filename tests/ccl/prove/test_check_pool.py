@@ -110,7 +110,7 @@ def test_networks_with_one_outcome_share_a_row(
     ring(tmp_path, EVERYWHERE)
     path = str(tmp_path / "ring.py")
     assert run_command(plugins, path, "--ranks", "2-3", "--count", "3") == 0
-    _, row, alike, _ = capsys.readouterr().out.splitlines()
+    _, row, alike, _, _ = capsys.readouterr().out.splitlines()
     assert row.startswith("  ring            proved 2-3 ")
     assert alike == "    alike on mesh_2d, switch: it never asks which"
     assert run_command(plugins, path, "--ranks", "2", "--count", "3", "--json") == 0
@@ -128,7 +128,7 @@ def test_networks_with_refusals_of_their_own_have_rows_of_their_own(
     refuses = f"def refuses(world, network):\n    return {sentence}\n\n\n"
     ring(tmp_path, EVERYWHERE, ("def kernel(", f"{refuses}def kernel("))
     assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "2-3", "--count", "3") == 0
-    _, row, alike, other, refused, _ = capsys.readouterr().out.splitlines()
+    _, row, alike, other, refused, _, _ = capsys.readouterr().out.splitlines()
     assert (row[:29], alike) == ("  ring            proved 2-3 ", "    alike on mesh_2d: it never asks which")
     assert (other[:27], refused) == ("  switch          proved 2 ", "    refused 3: not odd.")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kernbench_builtin.machines.cli.project import VARIABLES, MachineLayer, ProjectMachine, machine_of
+from kernbench_builtin.machines.cli.project import VARIABLES, MachineLayer, ProjectMachine, Setting, machine_of
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
 
@@ -199,3 +200,9 @@ def test_layers_are_laid_over_one_another(tmp_path: Path) -> None:
     everywhere = machine_of([MachineLayer("low", None, "c.yaml", ("a=1",)), MachineLayer("high", "tiny")])
     assert (everywhere.topology, everywhere.components, everywhere.set) == ("tiny", "c.yaml", ("a=1",))
     assert everywhere.left_out == ()
+
+
+def test_settings_reach_other_processes() -> None:
+    """As of kernbench ccl: with what a message about one begins with."""
+    there = pickle.loads(pickle.dumps(Setting("cube.pes=2", "pyproject.toml: cube.pes")))
+    assert (there, there.place) == ("cube.pes=2", "pyproject.toml: cube.pes")
