@@ -68,8 +68,8 @@ def sweep(
     as it ends, and a sweep that is there goes on: with `retry_failed` the points that failed are run again, with
     `retry_changed` those whose files or code were changed since, which else is an error; `on_record` is
     called with each. With `cached` runs that the user's cache has are not made again, as `kb.run` says. With `retime`
-    points that differ in `set` alone are timed again from one recorded run, in the same times in every bit; the second
-    and one in twenty are simulated, too, and compared. Such a point has the figures of `sweeps.retimed.FIGURES` only.
+    points that differ in `set` alone are timed again from one recorded run, in the same times in every bit; the first
+    of each recording and one in twenty are simulated, too. They have the figures of `sweeps.retimed.FIGURES` only.
 
     Raise ConfigError with all that is wrong with the plan, before anything runs.
 

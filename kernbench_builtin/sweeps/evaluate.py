@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_builtin.sweeps.constraints import with_short_names
 from kernbench_builtin.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
-from kernbench_builtin.sweeps.plan import TRITON, SweepPlan, params_of, settings_of
+from kernbench_builtin.sweeps.plan import TRITON, SweepPlan, canonical, params_of, settings_of
 from kernbench_builtin.sweeps.points import SweepPoint
-from kernbench_builtin.sweeps.retimed import RETIMED, result_of, to_retime
+from kernbench_builtin.sweeps.results import DIFFERS
+from kernbench_builtin.sweeps.retimed import RecordingDiffers, result_of, to_retime
 from kernbench_core.cache.dependencies import loaded_files
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
@@ -74,8 +76,8 @@ def evaluate(
 
     `plugins` are by default those that are installed, loaded once in a process; `functions` are benches that a job may
     name beside those that are registered and those of files. The record has the figures of the run,
-    its objectives, and the error where there is one. It is the same wherever and whenever it is made, but for `wall_s`
-    and what is said of the cache.
+    its objectives, and the error where there is one. It is the same wherever and whenever it is made, but for `wall_s`,
+    what is said of the cache, and whether a re-timed point was `checked`.
     """
     began = time.perf_counter()
     record = blank_record(job)
@@ -92,6 +94,10 @@ def evaluate(
         raise
     except BaseException as error:
         record |= failure(error)
+        if isinstance(error, RecordingDiffers):
+            record["timed"] = DIFFERS
+    if "retime" in job:
+        record["recording"] = hashlib.sha256(canonical(job["retime"]["run"])).hexdigest()
     return {name: _writable(value) for name, value in record.items()} | {"wall_s": time.perf_counter() - began}
 
 
@@ -201,9 +207,7 @@ def _result(
     if "retime" not in job:
         result = simulate(job["run"])
         return result, named_figures(result), {}
-    result, figures, how = result_of(job, plugins, simulate)
-    alone = {"op_log_sha256": None} if how == RETIMED else {}
-    return result, figures, {"timed": how, **alone}
+    return result_of(job, plugins, simulate)
 
 
 def _simulated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from kernbench_builtin.sweeps.axes import short_names, value_text
 from kernbench_builtin.sweeps.objectives import MEDIAN, SPREAD, parse_objective
 from kernbench_builtin.sweeps.pareto import best_first, pareto_front
 from kernbench_builtin.sweeps.plan import SweepPlan
+from kernbench_core.errors import SanityError
 from kernbench_core.spread import TimeSpread
 from kernbench_core.units import format_count, format_time
 
@@ -24,6 +25,30 @@ SCREEN, FULL = "screen", "full"
 _TIMES: Final = frozenset(("time", "time_ns", MEDIAN))
 #: How many rows a notebook shows.
 _SHOWN: Final = 50
+
+
+RETIMED: Final = "re-timed"
+DIFFERS: Final = "differs"
+"""How a point was timed, as its record says: from a recording, or so and in other times than its run."""
+
+
+def _trusted(records: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Make errors of what was timed again from a recording of which a point that was checked differs."""
+    found = tuple(records)
+    wrong = {record["recording"]: record["index"] for record in found if record.get("timed") == DIFFERS}
+
+    def distrusted(record: Mapping[str, Any]) -> Mapping[str, Any]:
+        if record.get("timed") != RETIMED or record["recording"] not in wrong:
+            return record
+        sentence = (
+            f"point {wrong[record['recording']]}, timed again from the same recording, has other times than its run; "
+            "run the sweep without --retime."
+        )
+        error = {"kind": "SanityError", "exit_code": SanityError.exit_code, "sentence": sentence}
+        none = dict.fromkeys(record["objectives"])
+        return {**record, "status": "error", "error": error, "figures": {}, "objectives": none}
+
+    return tuple(map(distrusted, found)) if wrong else found
 
 
 @frozen(repr=False)
@@ -40,7 +65,7 @@ class SweepResult:
     """
 
     plan: SweepPlan
-    records: tuple[Mapping[str, Any], ...]
+    records: tuple[Mapping[str, Any], ...] = field(converter=_trusted)
     folder: Path | None = None
     notes: tuple[str, ...] = field(default=(), eq=False)
     most: int | None = field(default=None, eq=False)

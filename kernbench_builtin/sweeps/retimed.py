@@ -1,22 +1,25 @@
 """Points that differ from a recorded run in their hardware alone: they are timed again from it, and not simulated.
 
 In: a job that names the run to record, and a function that simulates. Out: what the point's record has. Times are those
-of the native engine, which are those of a run in every bit; the second point and one in twenty are simulated, too.
+of the native engine, which are those of a run in every bit. Some points are simulated, too: the first of each recording
+that is not the recorded run itself, those at the ends of all axes, and one in twenty. Where one differs, none of that
+recording is to be used.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kernbench_builtin.sweeps.axes import SET
+from kernbench_builtin.sweeps.expressions.quantities import UnitNumber, as_known
 from kernbench_builtin.sweeps.objectives import Objective, named_figures
 from kernbench_builtin.sweeps.plan import SweepPlan, canonical, settings_of
-from kernbench_builtin.sweeps.results import points_in_words
+from kernbench_builtin.sweeps.results import DIFFERS, RETIMED, points_in_words
 from kernbench_core.errors import KernbenchError, SanityError, UsageError
 
 if TYPE_CHECKING:
@@ -30,10 +33,8 @@ if TYPE_CHECKING:
 
     SimulatePoint = Callable[..., RunResult]
 
-RETIMED: Final = "re-timed"
-CHECKED: Final = "checked"
 FULL: Final = "in full"
-#: One of so many points is simulated, too.
+#: One of so many points is simulated, too, besides the first of each recording in a process and ends.
 _CHECK_EVERY: Final = 20
 #: Figures that are those of the recorded run, whatever the times are.
 _KEPT: Final = (
@@ -55,10 +56,10 @@ def require_retimable(plan: SweepPlan, objectives: list[Objective], params: Mapp
         "--cached": plan.cached,
         "--shake": bool(plan.options.get("shake")),
         "--max-events": plan.options.get("max_events") is not None,
-        "--max-sim-ns": plan.options.get("max_sim_ns") is not None,
+        "--max-sim-time": plan.options.get("max_sim_ns") is not None,
     }
     for option in (name for name, given in refused.items() if given):
-        raise UsageError(f"--retime must be left out where there is {option}; leave out one of them.")
+        raise UsageError(f"--retime cannot be used with {option}; leave out one of them.")
     if plan.is_script:
         raise UsageError("--retime must have a bench to record, not a script written in Triton; leave it out.")
     if not any(axis.target == SET for axis in plan.axes):
@@ -68,24 +69,44 @@ def require_retimable(plan: SweepPlan, objectives: list[Objective], params: Mapp
             plain = name.removeprefix("figures.")
             if plain not in FIGURES and plain not in params and not name.startswith("params.") and plan.figures is None:
                 raise UsageError(
-                    f"--retime gives no {plain}, which --objective {each.text} reads: it gives {', '.join(FIGURES)}; "
-                    "leave it out, or give another objective."
+                    f"re-timed points have no {plain}, which --objective {each.text} reads, but {', '.join(FIGURES)}; "
+                    "choose another objective, or leave out --retime."
                 )
 
 
 def to_retime(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
     """Return what a job says of a point that is timed again: the run to record, which has the first of all hardware."""
-    first = {axis.name: axis.looked_at()[0] for axis in plan.axes if axis.target == SET}
-    check = point.index == 1 or int(point.key[:8], 16) % _CHECK_EVERY == 0  # the first may be the recorded run itself
-    return {"run": plan.run_of({**point.values, **first}), "check": check}
+    varied = [axis for axis in plan.axes if axis.target == SET]
+    first = {axis.name: axis.looked_at()[0] for axis in varied}
+    ends = [_ends(axis.looked_at()) for axis in varied]
+    values = [point.values[axis.name] for axis in varied]
+    at_an_end = any(values == [end[at] for end in ends] for at in (0, 1))
+    return {
+        "run": plan.run_of({**point.values, **first}),
+        "check": at_an_end or int(point.key[:8], 16) % _CHECK_EVERY == 0,
+    }
 
 
-@attrs.frozen(eq=False)
+def _ends(values: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the smallest and the largest of an axis; of what is no number the first and the last."""
+    known = [as_known(value) for value in values]
+    numbers = [each.value if isinstance(each, UnitNumber) else each for each in known]
+    if not all(isinstance(each, int | float) for each in numbers):
+        return values[0], values[-1]
+    return values[numbers.index(min(numbers))], values[numbers.index(max(numbers))]
+
+
+class RecordingDiffers(SanityError):
+    """A point that was timed again has other times than its run."""
+
+
+@attrs.define(eq=False)
 class _Base:
-    """A recorded run, or why there is none."""
+    """A recorded run, or why there is none; `checked` once a point of it was simulated, too."""
 
     result: RunResult | None = None
     why_not: str = ""
+    checked: bool = False
     prepared: list[PreparedStream] = attrs.field(factory=list)
 
     @property
@@ -103,30 +124,31 @@ def _bases() -> dict[bytes, _Base]:
 
 def result_of(
     job: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint
-) -> tuple[RunResult, dict[str, Any], str]:
-    """Return a result, the figures of the point that a job asks for, and how it was timed.
+) -> tuple[RunResult, dict[str, Any], dict[str, Any]]:
+    """Return a result, the figures of the point that a job asks for, and what its record says of how it was timed.
 
     The result is the recorded one where the point was timed again: its data, parameters and sources are the point's.
-    SanityError where both engines differ.
+    RecordingDiffers where its run has other times.
     """
     base = _base_of(job["retime"]["run"], plugins, simulate)
     found = base.why_not or _figures(base, job["run"], plugins)
     if isinstance(found, str):
         result = simulate(job["run"])
-        return result, named_figures(result), f"{FULL}: {found}"
+        return result, named_figures(result), {"timed": f"{FULL}: {found}"}
     assert base.result is not None, "it was recorded"
     result = _with_configuration(base.result, job["run"], plugins)
-    if not job["retime"]["check"]:
-        return result, found, RETIMED
-    simulated = simulate(job["run"])
-    figures = named_figures(simulated)
-    other = [f"{name} {value!r} and {figures[name]!r}" for name, value in found.items() if figures[name] != value]
-    if other:
-        raise SanityError(
-            f"a point that is timed again must have the times of its run, and has not: {', '.join(other)}; leave out "
-            "--retime, and report it."
-        )
-    return simulated, figures, CHECKED
+    first = not base.checked and job["run"] != job["retime"]["run"]
+    checked = first or job["retime"]["check"]
+    if checked:
+        figures = named_figures(simulate(job["run"]))
+        other = [f"{name} {value!r} and {figures[name]!r}" for name, value in found.items() if figures[name] != value]
+        if other:
+            raise RecordingDiffers(
+                f"a re-timed point must have the figures of its run, and has others: {', '.join(other)}; run the sweep "
+                "without --retime. Programs that share values through Python itself have such recordings."
+            )
+        base.checked = base.checked or first
+    return result, found, {"timed": RETIMED, "checked": checked, "op_log_sha256": None}
 
 
 def _base_of(run: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint) -> _Base:
@@ -191,10 +213,15 @@ def _with_configuration(result: RunResult, run: Mapping[str, Any], plugins: Plug
 
 def how_timed(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """Say how many points of a sweep were timed again, and why others were not, a line each."""
-    counts = Counter(record["timed"] for record in records if "timed" in record)
-    again, checked = counts.pop(RETIMED, 0), counts.pop(CHECKED, 0)
-    if not again and not checked and not counts:
-        return []
-    more = f"; {checked:,} more simulated to check: equal times" if checked else ""
-    told = [f"{points_in_words(again)} re-timed from a recorded run{more}"] if again or checked else []
+    known = list(records)
+    counts = Counter(record["timed"] for record in known if "timed" in record)
+    again, differ = counts.pop(RETIMED, 0), counts.pop(DIFFERS, 0)
+    checked = sum(record.get("checked", False) for record in known)
+    runs = len({record["recording"] for record in known if record.get("timed") == RETIMED})
+    told = []
+    if differ:
+        told.append(f"{points_in_words(differ)} with other times than their runs: nothing re-timed beside them counts")
+    if again:
+        more = f"; {checked:,} of them simulated, too: equal times" if checked and not differ else ""
+        told.append(f"{points_in_words(again)} re-timed from {runs:,} recorded run{'' if runs == 1 else 's'}{more}")
     return told + [f"{points_in_words(count)} {how}" for how, count in counts.most_common()]

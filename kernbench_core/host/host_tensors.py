@@ -92,7 +92,8 @@ class HostTensors(HostProgram):
             shape = array.shape
         tensor = self.empty(shape, kind, name=name, placement=placement, device=device)
         self._put(tensor, array)
-        if not self.shared.residents.take(tensor.name, tensor.nbytes) and not resident:
+        shared = self.shared
+        if not shared.residents.take(tensor.name, tensor.nbytes, begun=bool(shared.launches)) and not resident:
             self.request(MemoryWriteMsg(tensor.allocation.all_regions))
         return tensor
 

@@ -21,8 +21,10 @@ class Residents:
         """Read names with commas between them."""
         return cls(tuple(filter(None, given.split(","))))
 
-    def take(self, name: str, nbytes: int) -> bool:
-        """Whether a tensor that is made with data is one of them; it is noted."""
+    def take(self, name: str, nbytes: int, *, begun: bool) -> bool:
+        """Whether a tensor that is made with data is one of them; it is noted. None is once a launch has `begun`."""
+        if begun:
+            return False
         self._made[name] = None
         if name not in self.names and "all" not in self.names:
             return False
@@ -34,8 +36,8 @@ class Residents:
         missing = [name for name in self.names if name != "all" and name not in self.nbytes]
         if missing:
             raise UsageError(
-                f"--resident must name tensors that the run copies to the device, not {missing[0]!r}; these are "
-                f"{', '.join(self._made) or 'none'}."
+                f"--resident must name tensors that the run copies to the device before its launches, not "
+                f"{missing[0]!r}; these are {', '.join(self._made) or 'none'}."
             )
         if not self.nbytes:
             return ""

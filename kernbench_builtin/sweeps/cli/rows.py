@@ -14,8 +14,7 @@ from kernbench_builtin.sweeps.axes import Axis, short_names, value_text
 from kernbench_builtin.sweeps.objectives import parse_objective
 from kernbench_builtin.sweeps.plan import SweepPlan
 from kernbench_builtin.sweeps.points import SweepPoint
-from kernbench_builtin.sweeps.results import SCREEN, figure_text
-from kernbench_builtin.sweeps.retimed import RETIMED
+from kernbench_builtin.sweeps.results import RETIMED, SCREEN, figure_text
 from kernbench_core.cli.columns import wrapped
 from kernbench_core.process.terminal import shown_in_line
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kernbench_builtin.sweeps.pages.commands import plan_at
 from kernbench_builtin.sweeps.pages.page import SHORT_KEY
 from kernbench_builtin.sweeps.plan import params_of, settings_of
-from kernbench_builtin.sweeps.results import SweepResult
+from kernbench_builtin.sweeps.results import RETIMED, SweepResult
 from kernbench_builtin.sweeps.scripts import run_script
 from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.wording import brief
@@ -63,9 +63,11 @@ def make_page(sweep: SweepResult, record: Mapping[str, Any], plugins: Plugins) -
     except UsageError as error:
         error.add_note("Files that a sweep names are looked for from the folder in which it was begun.")
         raise
-    recorded = record["op_log_sha256"]
-    if recorded is not None and recorded != result.op_log_sha256:
-        told = f"point {record['index']} must run as it was recorded, and its op log is another one now"
+    what, recorded, now = "op log", record["op_log_sha256"], str(result.op_log_sha256)
+    if record.get("timed") == RETIMED:
+        what, recorded, now = "time", str(record["figures"].get("time_ns")), str(result.total_ns)
+    if recorded is not None and recorded != now:
+        told = f"point {record['index']} must run as it was recorded, and its {what} is another one now"
         again = "what it is made of was changed since. A new sweep has new points."
         warnings.warn(f"{told}: {again}", KernbenchWarning, stacklevel=2)
     return page

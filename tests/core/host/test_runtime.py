@@ -72,7 +72,7 @@ def test_a_run_says_which_tensors_are_there_before_it() -> None:
     with pytest.raises(UsageError) as caught:
         run(bench, resident="y,z")
     assert str(caught.value) == (
-        "--resident must name tensors that the run copies to the device, not 'z'; these are x, y."
+        "--resident must name tensors that the run copies to the device before its launches, not 'z'; these are x, y."
     )
 
 
