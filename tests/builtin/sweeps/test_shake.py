@@ -60,8 +60,14 @@ def test_a_recorded_run_gives_what_runs_on_each_machine_give(
 
     if timing.library_file() is None:
         pytest.skip("the native engine was not compiled")
+    simulate = ShakePart._shaken
+
+    def first_alone(part: ShakePart, job: Any) -> dict[str, Any]:
+        assert job == {"index": 0}  # which is compared
+        return simulate(part, job)
+
     with monkeypatch.context() as patch:
-        patch.setattr(ShakePart, "_shaken", None)
+        patch.setattr(ShakePart, "_shaken", first_alone)
         again = shaken(shake=5)
         with pytest.raises(ExecutionError, match="without a result"):
             kb.run(timed, "tiny", shake=3, plugins=plugins)
@@ -140,3 +146,24 @@ def test_a_sweep_says_what_its_spreads_say(plugins: Plugins, capsys: pytest.Capt
     assert f"best: #0\n{NOT_KNOWN}\n" in capsys.readouterr().out
     assert main([*words, "-p", "K=64"], plugins) == 0
     assert NOT_KNOWN not in capsys.readouterr().out
+
+
+def test_programs_that_share_values_in_python_run_on_each_machine(
+    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who takes what depends on times, which no recording can know: the run that is compared differs."""
+
+    def queue(rt: kb.Runtime) -> None:
+        todo, x = iter(range(37)), rt.zeros((64 * 37,), "f32")
+
+        def kernel(x: Any, tl: Any) -> None:
+            for at in todo:
+                here = x + at * 64 + tl.arange(0, 64)
+                tl.store(here, tl.load(here) + 1.0)
+
+        rt.launch(kernel, x)
+
+    asked: dict[str, Any] = {"shake": 4, "set": {"cube.noc.latency": "100 ns"}, "plugins": plugins}
+    found = kb.run(queue, "tiny", **asked).shake
+    monkeypatch.setattr(timing, "library_file", lambda: None)
+    assert kb.run(queue, "tiny", **asked).shake == found
