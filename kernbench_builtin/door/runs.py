@@ -10,17 +10,15 @@ from kernbench_core.plugins import load_plugins
 from kernbench_core.runs import bench_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import ParamSpec
 
     import attrs
 
     from kernbench_builtin.cache.part import CacheOptions
     from kernbench_builtin.explain.part import ExplainOptions, TcmMapOptions
-    from kernbench_builtin.machines.figures.columns import ColumnTable
-    from kernbench_builtin.machines.figures.kernels import KernelFigures
-    from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_builtin.machines.figures.part import FiguresOptions
+    from kernbench_builtin.machines.figures.tables import RunTables
     from kernbench_builtin.native.part import NativeOptions
     from kernbench_builtin.native.recorded import RecordedRun
     from kernbench_builtin.pages.parts import ReportOptions, TimelineOptions, TraceOptions, WatchOptions
@@ -30,19 +28,9 @@ if TYPE_CHECKING:
 
     Given = ParamSpec("Given")
 
-    class ResultWithFigures(RunResult):
+    class ResultWithFigures(RunResult, RunTables):
         """A result, with what its figures give it, and its recording, where that was asked for."""
 
-        launches: tuple[LaunchFigures, ...]
-        kernels: KernelFigures | None
-        links: ColumnTable
-        components: ColumnTable
-        lines: ColumnTable
-        functions: ColumnTable
-        op_kinds: ColumnTable
-        models: Mapping[str, str]
-        ops: ColumnTable
-        masked_share: float
         native: RecordedRun | None
 
     @attrs.frozen
