@@ -14,8 +14,7 @@ import sys
 import warnings
 from typing import Any
 
-from kernbench_builtin.machines.perturbation import perturbed
-from kernbench_builtin.sweeps.shaken import WITHIN
+from kernbench_builtin.machines.perturbation import WITHIN, perturbed
 from kernbench_core.environment import Environment
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.messages import MsgBase

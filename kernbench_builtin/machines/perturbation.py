@@ -12,8 +12,10 @@ import attrs
 from kernbench_core.graph import Graph, Node
 from kernbench_core.topology.routing import PathRouter
 
-PERTURBED: Final = ("time", "bandwidth", "frequency")
-"""The dimensions of parameters of nodes that are perturbed: those that say how long something takes."""
+WITHIN: Final = 0.001
+"""By which share every latency, bandwidth and clock of a shaken machine is higher or lower at most."""
+OF_TIME: Final = ("time", "bandwidth", "frequency")
+"""The dimensions of parameters of nodes that say how long something takes, and nothing of what is done."""
 
 _Machine = TypeVar("_Machine", bound=Graph)
 
@@ -53,4 +55,4 @@ def perturbed(graph: _Machine, classes: Classes, seed: str, within: float) -> _M
 
 def _names(classes: Classes, impl: str) -> list[str]:
     """Return the parameters of a model that are perturbed."""
-    return [param.name for param in classes.load(impl).PARAMS if param.dimension in PERTURBED]
+    return [param.name for param in classes.load(impl).PARAMS if param.dimension in OF_TIME]

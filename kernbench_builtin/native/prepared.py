@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 import numpy as np
 
+from kernbench_builtin.machines.perturbation import OF_TIME
 from kernbench_builtin.native.stream_form import Asked, StreamForm
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.float64]
 
-#: The dimensions of parameters that say how long something takes, and nothing of what is done.
-_OF_TIME: Final = ("time", "bandwidth", "frequency")
 #: So many streams are kept, those that were used last.
 _MOST: Final = 8
 
@@ -69,6 +68,6 @@ def _alike(form: MachineForm) -> list[Any]:
     for name, component in form.hardware.components.items():
         impl = component.node.impl
         if impl not in timed:
-            timed[impl] = frozenset(param.name for param in type(component).PARAMS if param.dimension in _OF_TIME)
+            timed[impl] = frozenset(param.name for param in type(component).PARAMS if param.dimension in OF_TIME)
         found += [name, impl, *(value for key, value in component.node.params.items() if key not in timed[impl])]
     return found

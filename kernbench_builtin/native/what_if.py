@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_builtin.machines.perturbation import perturbed
+from kernbench_builtin.machines.perturbation import WITHIN, perturbed
 from kernbench_builtin.native.resources import FREE, RESOURCES, Improvable
 from kernbench_builtin.native.timing import Retimer
 from kernbench_core.errors import UsageError
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from kernbench_core.topology.design import Machine
 
 _TWICE: Final = 2.0
-#: So many machines that are the same within a share say how much a difference means.
+#: So many machines that are the same within a thousandth say how much a difference means.
 _SHAKEN: Final = 8
-_WITHIN: Final = 0.001
 
 
 @attrs.frozen
@@ -90,6 +89,6 @@ def what_if(
         rows.append((resource, twice, free))
         done(number + 1)
     chosen = dict.fromkeys(f"{name} of {node.rpartition('.')[2]}" for node, name, _ in recording.params_read)
-    shaken = [outcome(perturbed(machine, plugins.components, f"{at}", _WITHIN)) for at in range(_SHAKEN)]
+    shaken = [outcome(perturbed(machine, plugins.components, f"{at}", WITHIN)) for at in range(_SHAKEN)]
     kernels, total = (TimeSpread.of(getattr(each, name) for each in shaken) for name in ("kernel_ns", "total_ns"))
     return WhatIf(outcome(machine), kernels, total, tuple(rows), tuple(chosen))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_builtin.sweeps.shaken import WITHIN, Shaken, ShakeOptions
+from kernbench_builtin.sweeps.shaken import Shaken, ShakeOptions
 from kernbench_core.errors import ExecutionError, UsageError
 from kernbench_core.runs.parts import RunPart
 from kernbench_core.spread import TimeSpread
@@ -34,7 +34,7 @@ class _OtherMachine:
 
     def begin(self, hardware: "Hardware") -> None:
         """Put the other graph in the place of the machine's."""
-        from kernbench_builtin.machines.perturbation import perturbed
+        from kernbench_builtin.machines.perturbation import WITHIN, perturbed
 
         hardware.graph = perturbed(hardware.graph, self._classes, self._seed, WITHIN)
 
@@ -61,6 +61,8 @@ class ShakePart(RunPart):
 
     def around(self, make: "Callable[[], RunResult]") -> "RunResult":
         """Record the run in another process, and time that on the shaken machines, or run on each; then run itself."""
+        from kernbench_builtin.machines.perturbation import WITHIN
+
         (first,) = self._carried_out(self._recorded, 1)
         shaken = {"error": None, "index": 0, **first}
         if shaken["error"] is None and shaken["times"] is None:
@@ -128,7 +130,7 @@ class ShakePart(RunPart):
 
     def _time_again(self, recorder: "StreamRecorder", session: "GraphEngine") -> None:
         """Time a run that was recorded on the shaken machines, if it holds there."""
-        from kernbench_builtin.machines.perturbation import perturbed
+        from kernbench_builtin.machines.perturbation import WITHIN, perturbed
         from kernbench_builtin.native.recorder import is_whole
         from kernbench_builtin.native.timing import Retimer
 

@@ -1,16 +1,13 @@
 """What `--shake` is asked with, and what it answers."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import attrs
 
 from kernbench_core.runs.options import ANALYSIS, Option, OptionRecord, RunOptions
 from kernbench_core.spread import TimeSpread
 from kernbench_core.units import format_time
-
-WITHIN: Final = 0.001
-"""By which share every latency, bandwidth and clock is higher or lower at most."""
 
 
 def _number(given: Any) -> Any:

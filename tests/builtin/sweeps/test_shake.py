@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import kernbench as kb
-from kernbench_builtin.machines.perturbation import perturbed
+from kernbench_builtin.machines.perturbation import WITHIN, perturbed
 from kernbench_builtin.native import timing
 from kernbench_builtin.sweeps.shake import ShakePart
-from kernbench_builtin.sweeps.shaken import WITHIN, Shaken
+from kernbench_builtin.sweeps.shaken import Shaken
 from kernbench_core.cli import main
 from kernbench_core.errors import ExecutionError, KernelError, UsageError
 from kernbench_core.host.session import GraphEngine
