@@ -107,11 +107,6 @@ def spell_numbers(numbers: Iterable[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in number_runs(numbers))
 
 
-def join_words(words: Sequence[str]) -> str:
-    """Join words: "a, b and c"; "" for none."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-
-
 def join_names(names: Iterable[str]) -> str:
     """Join names that differ in the number at their end: "rank 2", "ranks 0-4, 6"."""
     several = list(dict.fromkeys(names))

@@ -12,7 +12,6 @@ from kernbench_builtin.explain.advice import Advice, advise
 from kernbench_builtin.explain.facts import Facts, Queueing, facts_of, kind_of
 from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
-from kernbench_core.wording import join_words
 
 if TYPE_CHECKING:
     from kernbench_builtin.explain.roof import Roof
@@ -71,8 +70,8 @@ class Limiter:
         elif self.kind == LATE:
             told = "waiting for messages of a launch that began later, on other PEs"
         else:
-            told = f"{_DOES[self.kind]} {join_words(self.calls)}"
-            told += f" ({join_words(_short(self.lines))})" if self.lines else ""
+            told = f"{_DOES[self.kind]} {_listed(self.calls)}"
+            told += f" ({_listed(_short(self.lines))})" if self.lines else ""
         why = f", mostly {self.cause}" if self.cause else ""
         return f"the slowest PE spends {self.share:.0%} of its time {told}{why}."
 
@@ -217,8 +216,8 @@ def _races(found: Correctness) -> str:
     uses = first.first, first.second
     calls = [*dict.fromkeys(use.call for use in uses)]
     lines = _short(tuple(dict.fromkeys(PurePath(use.line).name for use in uses)))
-    both = join_words(calls) if len(calls) > 1 else f"two programs' {calls[0]}"
-    return f"{told}{both} of {first.place} ({join_words(lines)}) have no order: make it right first; {found.orders}."
+    both = _listed(calls) if len(calls) > 1 else f"two programs' {calls[0]}"
+    return f"{told}{both} of {first.place} ({_listed(lines)}) have no order: make it right first; {found.orders}."
 
 
 def _data(found: Correctness, interrupted: bool) -> str:
@@ -260,6 +259,11 @@ def _first(calls: Sequence[PathCall], together: float) -> Iterator[PathCall]:
             return
         had += call.ns
         yield call
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names: "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:

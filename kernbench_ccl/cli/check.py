@@ -23,7 +23,7 @@ from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay
-from kernbench_core.wording import brief, join_words, spell_numbers
+from kernbench_core.wording import brief, spell_numbers
 
 if TYPE_CHECKING:
     from kernbench_ccl.catalogue import Algorithm
@@ -180,12 +180,16 @@ def _tried(scopes: Iterable[TriedCases]) -> list[str]:
         told.append(f"counts of {least:,} to {most:,}" if most > least else f"a count of {least:,}")
     if found.pes:
         pes = "PE" if found.pes == {1} else "PEs"
-        told.append(f"{join_words([str(number) for number in sorted(found.pes)])} {pes} a rank")
+        told.append(f"{_and([str(number) for number in sorted(found.pes)])} {pes} a rank")
     if found.dtypes:
-        told.append(join_words(sorted(found.dtypes)))
+        told.append(_and(sorted(found.dtypes)))
     if found.roots:
-        told.append(f"the {join_words([root for root in ROOTS if root in found.roots])} rank as root")
+        told.append(f"the {_and([root for root in ROOTS if root in found.roots])} rank as root")
     return _wrapped(f"tried: {', '.join(told)}", "  ") if told else []
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _grouped(rows: Iterable[Checked]) -> list[list[Checked]]:

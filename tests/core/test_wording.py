@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.wording import join_names, join_words, number_runs, spell_numbers, with_full_stop
+from kernbench_core.wording import join_names, number_runs, spell_numbers, with_full_stop
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,3 @@ def test_numbers_and_names_are_spelled() -> None:
     assert spell_numbers([8, 2, 3, 4, 3]) == "2-4, 8"
     assert join_names(["rank 6", "rank 0", "rank 1"]) == "ranks 0-1, 6"
     assert join_names(["rank 6", "rank 6"]) == "rank 6"
-
-
-def test_words_have_commas_and_an_and() -> None:
-    assert [join_words("abc"[:count]) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
