@@ -32,6 +32,8 @@ _ROOT = Path(__file__).parents[2]
 #: How our own files begin.
 _OURS = tuple(f"{_ROOT / begin.replace('.', os.sep)}{os.sep}" for begin in OURS)
 _PR_SET_PDEATHSIG: Final = 1
+#: What a process that has a child for its command hands on to that.
+_HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)
 
 # Of the process, as the watch of faulthandler is: where it writes, and when this process is ended.
 _report: int | None = None
@@ -106,6 +108,7 @@ def supervised(body: Callable[[], int], limit_s: float) -> int:
 
     global _is_command
     with tempfile.TemporaryFile() as report:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)  # what comes until it can be handed on waits
         parent, child = os.getpid(), os.fork()
         with suppress(OSError):
             os.setpgid(child, child)  # by both: neither can wait for the other
@@ -113,8 +116,10 @@ def supervised(body: Callable[[], int], limit_s: float) -> int:
             _is_command = True
             end_with(parent)
             report_to(os.dup(report.fileno()))
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             return body()
         _hand_signals_on(child)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         code = os.waitstatus_to_exitcode(_wait(child))
         report.seek(0)
         late = ended_by_limit(report.read().decode(errors="replace"), limit_s)
@@ -135,7 +140,7 @@ def _hand_signals_on(child: int) -> None:
         with suppress(OSError):  # it has just ended
             (os.kill if number == signal.SIGTERM else os.killpg)(child, number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP):
+    for number in _HANDED_ON:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, hand_on)
 

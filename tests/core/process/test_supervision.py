@@ -65,10 +65,10 @@ LIMIT = "LimitError 5 the run reached its limit of 0.2 s of wall time"
 REMEDY = "; raise --timeout if it is only long.\n"
 
 
-def carried_out(tmp_path: Path, *body: str) -> subprocess.CompletedProcess[str]:
-    """Run a process whose command has this body, to the end of all that it started."""
+def carried_out(tmp_path: Path, *body: str, first: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a process whose command has this body, to the end of all that it started; `first` comes before all."""
     file = tmp_path / "program.py"
-    file.write_text(PROGRAM.format(body="".join(f"    {line}\n" for line in body)))
+    file.write_text(first + PROGRAM.format(body="".join(f"    {line}\n" for line in body)))
     return subprocess.run([sys.executable, file], capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -138,9 +138,22 @@ def test_what_a_command_leaves_running_is_ended_where_the_command_was(tmp_path: 
             os.kill(sleeper, signal.SIGKILL)
 
 
+#: The parent is behind the child by half a second when it has forked.
+LATE = """
+import os, time
+forked = os.fork
+def fork():
+    child = forked()
+    time.sleep(0.5 if child else 0.0)
+    return child
+os.fork = fork
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_to_the_parent_reach_the_child(tmp_path: Path, number: signal.Signals) -> None:
-    """The child alone decides what comes of them."""
+@pytest.mark.parametrize("first", ["", LATE], ids=["on time", "late"])
+def test_signals_to_the_parent_reach_the_child(tmp_path: Path, number: signal.Signals, first: str) -> None:
+    """The child alone decides what comes of them, also of those that come before the parent can hand them on."""
     done = carried_out(
         tmp_path,
         "came = []",
@@ -148,6 +161,7 @@ def test_signals_to_the_parent_reach_the_child(tmp_path: Path, number: signal.Si
         f"os.kill(os.getppid(), {number:d})",
         "while not came: time.sleep(0.01)",
         "return 6",
+        first=first,
     )
     assert (done.returncode, done.stdout, done.stderr) == (6, "", "")
 
