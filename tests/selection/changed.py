@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -107,15 +106,17 @@ def _module(path: str) -> str:
     return path.rpartition(".")[0].removesuffix("/__init__").replace("/", ".")
 
 
+#: A line that imports, those of a program in a string, too: parsing all tests takes three seconds, this a tenth.
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n(]+)", re.MULTILINE)
+_NAME = re.compile(r"([\w.]+)(?:[ \t]+as[ \t]+\w+)?")
+
+
 def _imported(text: str) -> frozenset[str]:
     """Return the modules that a file imports; a name out of a package counts as a module of it, too."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    for module, names in _IMPORT.findall(text):
+        found.update(f"{module}.{name}" if module else name for name in _NAME.findall(re.sub("#.*", "", names)))
+        found.update([module] if module else ())
     return frozenset(found)
 
 
