@@ -2,10 +2,10 @@
 
 `near` is a rule of the launch alone. Of P programs on n PEs, and arrays of N elements in rows:
 
-1. A launch of one axis, and of ceil(R / B) programs for one of its `tl.constexpr` B that may be a block (a power of two
-   from 16 on): pieces of B rows, one a program. Of an array of one dimension, and of any where B is the only such
-   constant, with ceil(N / B): pieces of B elements.
-2. A launch of one axis whose only such constant is B, with a program for each row: pieces of a row. So where B is the
+1. A launch of one axis, and of ceil(R / B) programs for one of its `tl.constexpr` B from 2 on: pieces of B rows, one a
+   program. Of an array of one dimension, and of any where B is the only constant that may be a block (a power of two
+   from 16 on, or without one any from 16 on), with ceil(N / B): pieces of B elements.
+2. A launch of one axis whose only such block is B, with a program for each row: pieces of a row. So where B is the
    first that holds a row; but of 4 KiB where a row has less than 1 KiB, as nobody knows which a program takes.
 3. Other arrays of one dimension: pieces of one element where N = P, else of the next power of two of N / P, of
    at least 1 KiB.
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The least piece that an array is cut into which no program takes piece by piece, and the pieces of `interleaved`.
 _LEAST_BYTES, _INTERLEAVED_BYTES = 1 << 10, 4 << 10
+#: Pieces of several rows are no shorter.
+_BURST_BYTES = 64
 #: The least constant of a launch that may be a block.
 _LEAST_BLOCK = 16
 
@@ -43,7 +45,8 @@ _LEAST_BLOCK = 16
 class LaunchShape:
     """What a launch says of its programs: how many, along how many axes, and its constants that may be blocks.
 
-    `pes` are those of the device, `near` those of its packages that have programs.
+    `pes` are those of the device, `near` those of its packages that have programs. `counts` are all constants that may
+    be a number of rows.
     """
 
     programs: int
@@ -51,16 +54,19 @@ class LaunchShape:
     pes: int
     near: int
     constants: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, grid: Sequence[int], packages: Sequence[int], constants: Mapping[str, Any]) -> LaunchShape:
         """Take it from a grid, the package of each PE, and what a kernel's `tl.constexpr` parameters are given."""
         numbers = (getattr(each, "value", each) for each in constants.values())
-        blocks = sorted({n for n in numbers if type(n) is int and n >= _LEAST_BLOCK and n & (n - 1) == 0})
+        counts = sorted({n for n in numbers if type(n) is int and n > 1})
+        large = [n for n in counts if n >= _LEAST_BLOCK]
+        blocks = [n for n in large if n & (n - 1) == 0] or large
         programs = math.prod(grid)
         used = {*packages[:programs]}
         near = sum(each in used for each in packages)
-        return cls(programs, sum(extent > 1 for extent in grid), len(packages), near, tuple(blocks))
+        return cls(programs, sum(extent > 1 for extent in grid), len(packages), near, tuple(blocks), tuple(counts))
 
     def piece(self, elements: int, row: int, item: int) -> int:
         """Return the elements of a piece of an array near these programs; `row` is 0 where it has no known rows."""
@@ -84,6 +90,9 @@ class LaunchShape:
                 return block
             if rows and -(-rows // block) == self.programs:
                 return block * row
+        for count in self.counts:
+            if rows and -(-rows // count) == self.programs and count * row * item >= _BURST_BYTES:
+                return count * row
         if rows and rows == self.programs and single:
             return row
         if rows and row <= single < 2 * row:

@@ -82,20 +82,26 @@ def test_data_is_the_same_wherever_arrays_lie(n: int, by: int, block: int, launc
         (33, 2, (64,), 4096 * 64, 64, 64 * 64),  # on both
         (33, 2, (64,), 64 * 64, 64, 1024),  # of at least 4 KiB
         (128, 1, (32, 64), 512 * 512, 0, 4096),  # a part of a larger array, not in order: equal blocks
+        (256, 1, (4, 1024), 1024 * 1024, 1024, 4 * 1024),  # four rows a program: fewer than a block may have
+        (64, 1, (33_280,), 64 * 33_280 - 5, 1, 33_280),  # a block that is no power of two, where none is
+        (64, 1, (4,), 256, 1, 256),  # four elements a program are no piece
+        (64, 1, (2,), 128 * 4, 4, 1024),  # nor are rows of less than a burst: equal blocks
     ],
 )
 def test_near_is_a_rule_of_the_launch(
     programs: int, axes: int, constants: tuple[int, ...], elements: int, row: int, piece: int
 ) -> None:
     """On two packages of 32 PEs, of elements of 4 B."""
-    near = 32 if programs <= 32 else 64
-    assert LaunchShape(programs, axes, 64, near, constants).piece(elements, row, 4) == piece
+    given = {f"C{number}": each for number, each in enumerate(constants)}
+    grid = (programs,) if axes == 1 else (programs // 3, 3) if programs % 3 == 0 else (programs // 2, 2)
+    assert LaunchShape.of(grid, [0] * 32 + [1] * 32, given).piece(elements, row, 4) == piece
 
 
 def test_a_launch_says_its_programs_axes_and_blocks() -> None:
-    """Only powers of two from 16 on, each once, are blocks; True is no number."""
-    constants = {"A": 64, "B": 64, "C": 781, "D": 8, "E": True, "F": "x"}
-    assert LaunchShape.of((4, 1, 3), [0] * 8, constants) == LaunchShape(12, 2, 8, 8, (64,))
+    """Powers of two from 16 on, each once, are blocks, where there are any; True is no number, 1 no number of rows."""
+    constants = {"A": 64, "B": 64, "C": 781, "D": 8, "E": True, "F": "x", "G": 1}
+    assert LaunchShape.of((4, 1, 3), [0] * 8, constants) == LaunchShape(12, 2, 8, 8, (64,), (8, 64, 781))
+    assert LaunchShape.of((12,), [0] * 8, {"C": 781, "D": 8}) == LaunchShape(12, 1, 8, 8, (781,), (8, 781))
     assert LaunchShape.of((3,), [0] * 4 + [1] * 4, {}) == LaunchShape(3, 1, 8, 4)
     assert LaunchShape.of((5,), [0] * 4 + [1] * 4, {}) == LaunchShape(5, 1, 8, 8)
 
