@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kernbench as kb
 import kernbench_ccl.distributed as dist
-from kernbench_builtin.explain.moved import moved_by
+from kernbench_builtin.explain.advice.moved import moved_by
 from kernbench_builtin.explain.roof import hbm_accesses
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.machines.figures.launch import LATE, FiguresMeter

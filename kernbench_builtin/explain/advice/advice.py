@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from kernbench_builtin.explain.facts import Facts, kind_of
-from kernbench_builtin.explain.moved import BURST
+from kernbench_builtin.explain.advice.facts import Facts, kind_of
+from kernbench_builtin.explain.advice.moved import BURST
 from kernbench_core.units import format_bytes, format_time
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from kernbench_builtin.explain.advice.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.intervals import late_among, time_of_any
 from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.explain.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.roof import (
     ByteRanges,
     Roof,

@@ -1,0 +1,1 @@
+"""What to try, and why: rules that read the figures of a run."""
