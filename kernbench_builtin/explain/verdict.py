@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_builtin.explain.advice.advice import Advice, advise
+from kernbench_builtin.explain.advice.advice import advise
 from kernbench_builtin.explain.advice.facts import Facts, Queueing, facts_of, kind_of
+from kernbench_builtin.explain.advice.rule import Advice
 from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
 

@@ -1,0 +1,84 @@
+"""Advice on what units compute: blocks and tiles, quotients, and the CPU that issues commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kernbench_builtin.explain.advice.facts import Facts
+from kernbench_builtin.explain.advice.rule import LARGER, LEAST, Advice, at_line, noted, suggested
+from kernbench_core.units import format_time
+
+if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import PathCall
+
+
+def masked(facts: Facts) -> Iterator[Advice]:
+    """Blocks of which masks leave much out."""
+    share, computes = facts.moved.masked, facts.share("compute") * facts.vector_work
+    if share > 0.3:
+        told = f"masks leave out {share:.0%} of the elements of blocks, which are computed all the same"
+        if computes * share > 3 * LEAST:  # less is lost in start-up: 15 % of an estimate gave nothing
+            change = f"blocks of {1 - share:.0%} of their elements, to fit the shape"
+            yield suggested("masked", change, told, computes * share)
+        else:
+            yield noted("masked", told, share)
+
+
+def small_tiles(facts: Facts) -> Iterator[Advice]:
+    """Arrays that are hardly filled, though tiles could be larger."""
+    fill, share = facts.fill, facts.share("product")
+    if fill is None or share < 0.3 or fill.lost < 0.5:
+        return
+    product, turns = facts.turns("product")
+    products = facts.products
+    if fill.filling_ns > fill.unfilled_ns:
+        told = f"{fill.kind} starts, fills and drains for {fill.filling_ns / fill.busy_ns:.0%} of its time at work"
+        gain = share * fill.filling_ns / fill.busy_ns * (1 - 1 / LARGER)
+        if products.adds and turns >= LARGER and facts.share("compute") < 0.1:
+            yield suggested("small-tiles", f"a BLOCK_K {LARGER} times as large for {_called(product)}", told, gain)
+        elif products.rows < products.rows_at_most and turns >= LARGER and facts.share("compute") < 0.1:
+            change = f"{LARGER} times as many rows in each {_called(product)}, in a quarter of the turns"
+            yield suggested("small-tiles", change, told, gain)
+        else:
+            yield noted("small-tiles", told, gain)
+    elif products.rows < products.rows_at_most:
+        told = f"{fill.unfilled_ns / fill.busy_ns:.0%} of the cells of {fill.kind} have no element"
+        if turns >= 2 or facts.own_programs >= 2:
+            told += f", as products have {products.rows} rows at most"
+            change = f"twice as many rows in each {_called(product)}, and half as many of them"
+            yield suggested("small-tiles", change, told, share * fill.unfilled_ns / fill.busy_ns / 2)
+        else:
+            yield noted("small-tiles", told, share)
+
+
+def _called(call: PathCall | None) -> str:
+    return "product" if call is None else f"{call.call}{at_line(call)}"
+
+
+def divisions(facts: Facts) -> Iterator[Advice]:
+    """A vector unit that divides much."""
+    calls = [call for call in facts.calls("compute") if call.call == "tl.div" and call.commands]
+    share = sum(call.ns for call in calls) / facts.path_ns if facts.path_ns else 0.0
+    if not calls or share < 0.1:
+        return
+    worst = calls[0]
+    told = f"divisions take {share:.0%} of the path, {format_time(worst.ns / worst.commands)} each"
+    saved = facts.divisions
+    if saved.once > saved.sigmoid:
+        change = f"compute 1 / divisor once and multiply by it{at_line(worst)}"
+        yield suggested("vector-unit", change, told, saved.once / facts.path_ns)
+    elif saved.sigmoid:
+        change = f"write 1 / (1 + exp(-x)) as tl.sigmoid(x){at_line(worst)}"
+        yield suggested("vector-unit", change, told, saved.sigmoid / facts.path_ns)
+
+
+def issue(facts: Facts) -> Iterator[Advice]:
+    """A PE's CPU that limits."""
+    share = facts.share("issue")
+    if share > 0.3:
+        told = f"the PE's CPU takes {share:.0%} of the path, to issue commands and to read elements"
+        if facts.reads:
+            yield noted("issue", told, 0.5 * share)
+        else:
+            yield suggested("issue", f"blocks {LARGER} times as large", told, share * (1 - 1 / LARGER))

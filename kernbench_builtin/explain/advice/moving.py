@@ -1,0 +1,179 @@
+"""Advice on what programs move: where data lies, and when, how often and in which pieces it is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from kernbench_builtin.explain.advice.facts import Facts
+from kernbench_builtin.explain.advice.moved import BURST
+from kernbench_builtin.explain.advice.rule import (
+    LARGER,
+    LEAST,
+    SHARED,
+    Advice,
+    at_line,
+    noted,
+    own_share,
+    suggested,
+    waits,
+)
+from kernbench_core.units import format_bytes
+
+if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.kernels import KernelUse
+
+#: Transfers of so many bytes or fewer take mostly latency, where that is most of them.
+_SMALL: Final = 8 << 10
+
+
+def _scattered(facts: Facts) -> bool:
+    """Whether loads and stores touch pieces of less than a burst, of equal steps."""
+    moved = facts.moved
+    return moved.pieces > 2 * moved.transfers and moved.short > moved.pieces / 2
+
+
+def far_data(facts: Facts) -> Iterator[Advice]:
+    """Data in the memory of other packages or cubes."""
+    share, moved = waits(facts) + facts.share("atomic") + facts.share("composite"), facts.moved
+    if not moved.nbytes or share < 0.3:
+        return
+    package, cube = moved.package / moved.nbytes, moved.cube / moved.nbytes
+    slower = 1 - moved.as_near_ns / moved.far_ns if moved.far_ns else 0.5
+    if package > 0.1:
+        slower = max(slower, 0.5)  # of a tensor in pieces only where it begins is known
+        told = f"{package:.0%} of the bytes of loads and stores come from or go to another package"
+        rounds = math.ceil(facts.programs[1] * facts.packages / facts.all_pes) / max(facts.programs[0], 1)
+        gain = 1 - rounds * (1 - share * slower * min(1.0, 2 * package))
+        if gain > 0.1:
+            one = "one package (--device sip:0)" if facts.packages > 1 else "place tensors in the package of the device"
+            yield suggested("far-package", one, told, gain)
+        elif not facts.triton:
+            change = "give each package a copy (placement={'sip': kb.Replicate(), …})"
+            change = change if own_share(facts) < SHARED else "place tensors in the package of the PEs that use them"
+            yield suggested("far-package", change, told, share * slower * package)
+        else:
+            yield noted("far-package", told, share * package)
+    elif share * cube > 0.2:
+        told = f"{cube:.0%} of the bytes of loads and stores come from or go to another cube"
+        gain = share * slower * min(1.0, moved.far_ns / moved.ns) if moved.far_ns else 0.4 * share * cube
+        if facts.triton:
+            yield noted("far-cube", told, gain)
+        else:
+            way = "give each cube a copy (placement={'cube': kb.Replicate(), …})"
+            way = way if own_share(facts) < SHARED else (
+                "place tensors so that each PE reads its own cube's HBM (placement=kb.Shard(…))"
+            )  # fmt: skip
+            yield suggested("far-cube", way, told, gain)
+
+
+def not_ahead(facts: Facts) -> Iterator[Advice]:
+    """Loads, again and again, that nothing is computed under; of two there is but one to go ahead."""
+    overlap = facts.overlap
+    most = min(overlap.late_ns, overlap.working_ns)
+    could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
+    memory = facts.use("hbm_ctrl channel")
+    full = memory is not None and memory.mean_utilisation > 0.6
+    load, turns = facts.turns("load")
+    if facts.share("load") < 0.15 or overlap.times <= 2 or full or overlap.hidden_ns > most / 4:
+        return
+    told = (
+        f"units work under loads for {overlap.hidden_ns / overlap.time_ns:.0%} of the time, and could for "
+        f"{most / overlap.time_ns:.0%}"
+    )
+    line, why = facts.waiting
+    if line:
+        told = f"tl.load at {line} is not under way before its iteration, as {why}: {told}"
+    if facts.triton and why and not line:
+        change = "num_stages=3" if "num_stages" in why else "drop --no-pipeline-loops"
+        yield suggested("loads-ahead", change, f"{why}; {told}", could)
+    elif facts.triton or turns <= 2 or facts.reads or facts.share("message") > 0.1:
+        yield noted("loads-ahead", told, could)
+    else:
+        change = f"issue tl.load{at_line(load)} one turn of its loop earlier, with wait=False"
+        yield suggested("loads-ahead", change, told, could)
+
+
+def moved_again(facts: Facts) -> Iterator[Advice]:
+    """What a program loads although it had it before, where the scratchpad has room for all that it loads."""
+    moved, (most, room) = facts.moved, facts.scratchpad
+    share = moved.again / moved.loaded if moved.loaded else 0.0
+    each = (moved.loaded - moved.again) / max(facts.pes, 1)
+    load, _ = facts.turns("load")
+    gain = facts.share("load") * share
+    least = 2 * LEAST if facts.triton else LEAST  # whose loops bring tiles ahead, which one that keeps them does not
+    if share > 0.2 and load is not None and each < room - most and gain > least:
+        told = (
+            f"{share:.0%} of what programs load they had loaded before, and {format_bytes(room - most)} of the "
+            f"scratchpad are free for {format_bytes(round(each))}"
+        )
+        change = f"load before the loop what tl.load{at_line(load)} loads again and again, and keep it"
+        yield suggested("moved-again", change, told, gain)
+
+
+def small_transfers(facts: Facts) -> Iterator[Advice]:
+    """Loads and stores of scattered bytes, or of so few that they take latency."""
+    moved, share = facts.moved, waits(facts)
+    if not moved.transfers or share < 0.3:
+        return
+    used = facts.distinct / facts.burst_bytes if facts.burst_bytes else 1.0
+    if used < 0.5:
+        told = f"{used:.0%} of the bytes of each burst of HBM ({BURST} B) are used, by any program"
+        gain = share * (1 - used)
+        if _scattered(facts):
+            yield suggested("scattered", "lay out an array for each field, instead of structs", told, gain)
+        else:
+            yield noted("scattered", told, gain)
+    elif _scattered(facts) and not (moved.near > moved.short / 2 and facts.latency > 0.5):  # these take no longer
+        piece = round(moved.nbytes / moved.pieces)
+        told, gain = f"loads and stores touch pieces of {format_bytes(piece)}", share * (1 - piece / BURST)
+        if moved.near > moved.short / 2:
+            gain = facts.share("load") * (1 - facts.latency) / 2
+            way = "load all that lies between, in one tl.load, and take it apart there (tl.reshape, tl.split)"
+        elif moved.folded > moved.short / 2:
+            way = "load the tile as it lies in memory, row by row, and turn it with tl.trans"
+        elif facts.programs[1] * piece >= facts.all_pes * BURST:
+            way = f"blocks of {BURST // max(piece, 1)} neighbours or more along the dimension that lies together"
+        else:  # which would leave PEs without a program
+            way = "lay out the array so that what a program loads lies together (transpose it once)"
+        yield suggested("scattered", way, told, gain)
+    elif facts.latency > 0.5:
+        yield from _short(facts, share)
+
+
+def _short(facts: Facts, share: float) -> Iterator[Advice]:
+    """Transfers of few chunks each that a PE makes one after the other."""
+    moved, (most, room) = facts.moved, facts.scratchpad
+    each = moved.nbytes / moved.transfers
+    kinds = sorted(("load", "store"), key=lambda kind: -facts.share(kind))
+    call, turns = facts.turns(kinds[0])
+    if call is None or each > _SMALL or facts.round_trips > 4 * moved.transfers or LARGER * most > room:
+        return
+    told = f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency"
+    gain = share * facts.latency * (1 - 1 / LARGER)
+    if turns >= LARGER:
+        told += f", and a program waits for {turns:,.0f} of {call.call}{at_line(call)} one after the other"
+        yield suggested("small-transfers", f"a loop with {LARGER} times as much in each turn", told, gain)
+    elif facts.own_programs >= LARGER:
+        told += f", and a PE has {facts.own_programs:,} programs, one after the other"
+        yield suggested("small-transfers", f"programs with blocks of {LARGER} times as many rows", told, gain)
+
+
+def hot_place(facts: Facts) -> Iterator[Advice]:
+    """One channel or wire that is much busier than others of its kind."""
+    place = "--placement interleaved" if facts.triton else "placement=kb.Interleave(4096) for the tensor there"
+    for kind, way in (
+        ("hbm_ctrl channel", place),
+        ("ucie wire", "place data in the cube of the programs that use it"),
+        ("scale_up wire", "send over the links that have less to do (kernbench ccl … --algo all: who is fastest)"),
+    ):
+        use: KernelUse | None = facts.use(kind)
+        least = 1.5 if kind == "scale_up wire" else 2  # of links there are those the other way
+        if use is not None and use.utilisation > max(0.5, least * use.mean_utilisation) and use.alike > 1:
+            told = (
+                f"{use.name} is busy {use.utilisation:.0%} of the time, {use.kind}s are {use.mean_utilisation:.0%} on "
+                "average"
+            )
+            gain = use.utilisation - use.mean_utilisation
+            yield suggested("hot-place", way, told, gain)

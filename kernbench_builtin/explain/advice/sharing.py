@@ -1,0 +1,110 @@
+"""Advice on how programs share work: over PEs, in launches, by messages and atomics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from kernbench_builtin.explain.advice.facts import Facts, kind_of
+from kernbench_builtin.explain.advice.rule import Advice, noted, own_share, suggested, waits
+from kernbench_core.units import format_time
+
+
+def idle_pes(facts: Facts) -> Iterator[Advice]:
+    """PEs without a program; what all programs load, and a way there and back, is not divided among more of them."""
+    if facts.busy_pes >= facts.all_pes:
+        return
+    trips = facts.trips
+    together = sum(trips.values()) or 1.0
+    divided = (trips["serialisation"] + trips["service"]) / together, trips["queueing"] / together
+    own = own_share(facts)
+    of_loads = divided[0] * own + divided[1] * (2 * own - 1)
+    _, turns = facts.turns("load")
+    if turns > 2 and own > 0.5:  # a loop over its own data is divided, with its ways there and back
+        of_loads = max(of_loads, 1 - 1 / turns)
+    parts = facts.share("product") + facts.share("compute") + facts.share("composite") + facts.share("issue")
+    gain = (1 - facts.busy_pes / facts.all_pes) * (parts + waits(facts) * of_loads + facts.share("atomic"))
+    have = "has" if facts.busy_pes == 1 else "have"
+    told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program"
+    if gain > 0.15 and facts.all_pes >= 2 * facts.busy_pes:  # else parts would be uneven, and lie badly in memory
+        yield suggested("idle-pes", f"cut the work into {facts.all_pes} programs", told, gain)
+    else:
+        yield noted("idle-pes", told, 1 - facts.busy_pes / facts.all_pes)
+
+
+def uneven(facts: Facts) -> Iterator[Advice]:
+    """Programs that do not go evenly over the PEs, where products take the time; or that take unequal time."""
+    most, together = facts.programs
+    even = together / facts.pes if facts.pes else 0.0
+    gain = 1 - facts.mean_ns / facts.last.time_ns if facts.last.time_ns else 0.0
+    products = facts.share("product") + facts.share("composite")
+    if most > 1 and most > even * 1.05:
+        told = (
+            f"{together} programs on {facts.pes} PEs leave PEs without work in the last round, as one has {most} and "
+            f"the mean is {even:.1f}"
+        )
+        if products > 0.5:  # rows that are split take as long, and are to be joined
+            yield suggested("last-round", f"cut the work into a multiple of {facts.pes} programs", told, gain)
+        else:
+            yield noted("last-round", told, gain)
+    elif gain > 0.25 and facts.more_work > 0.1 and facts.share("message") < 0.3:  # else it waits for others
+        told = (
+            f"PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last}, which has more to do, "
+            f"{format_time(facts.last.time_ns)}"
+        )
+        yield suggested("uneven", "give each PE the same work", told, gain)
+
+
+def atomics(facts: Facts) -> Iterator[Advice]:
+    """Atomics that PEs queue for, with several of a program at one place."""
+    share, moved = facts.share("atomic"), facts.moved
+    if share > 0.3 and moved.atomics:
+        again = moved.atomics_again / moved.atomics
+        lines = ", ".join(dict.fromkeys(call.line for call in facts.calls("atomic")))
+        told = f"{share:.0%} of the path are atomics ({lines})"
+        if again > 0.25:
+            told += f", {again:.0%} of them at a place where the same program had one before"
+            yield suggested("atomics", "add up in each program first, with one atomic at its end", told, share * again)
+        else:
+            yield noted("atomics", told, share)
+
+
+def messages(facts: Facts) -> Iterator[Advice]:
+    """PEs that wait for others: for one that takes or sends all messages, for work in turn, for a later launch."""
+    share, late = facts.share("message"), facts.share("late")
+    pe, most, together = facts.collector
+    if share > 0.3 and most >= 4 and most > together / 2:
+        told = (
+            f"{share:.0%} of the path is messages between PEs, and {pe} sends or receives {most} of {together:,}, one "
+            "after the other"
+        )
+        yield suggested("messages", "pass messages on in a tree", told, share * (1 - math.log2(most + 1) / most))
+    path = facts.last.path
+    computed = sum(call.ns for call in path if kind_of(call) in ("product", "compute"))
+    others = (computed - facts.overlap.working_ns) / facts.last.time_ns if facts.last.time_ns else 0.0
+    if others > 0.25:
+        lines = ", ".join(dict.fromkeys(call.line for call in path if kind_of(call) == "message"))
+        told = f"PEs work in turn: for {others:.0%} of the path {facts.last.last} waits for what others compute before"
+        change = f"compute what needs no message before tl.recv ({lines})"
+        yield suggested("in-turn", change, told + " they send", others)
+    if late > 0.2:
+        told = f"for {late:.0%} of the path PEs wait for a launch that begins later on others"
+        yield suggested("late-launch", "give ranks equal work before it", told, late)
+
+
+def around(facts: Facts) -> Iterator[Advice]:
+    """Copies and launches that take longer than kernels."""
+    copies = facts.phases["host_to_device"] + facts.phases["device_to_host"]
+    share = copies / facts.total_ns if facts.total_ns else 0.0
+    if share > 0.5:
+        what = "host copies take" if facts.copied else "telling the device's page tables where tensors lie takes"
+        yield noted("copies", f"{what} {share:.0%} of the run, and none of the kernel's time", share)
+    launch = facts.phases["launch"]
+    if launch > facts.kernel_ns:
+        told = f"launching takes {format_time(launch)}, longer than the kernel"
+        if facts.launches > 1:
+            gain = launch / facts.total_ns * (1 - 1 / facts.launches)
+            change = f"the work of the {facts.launches} launches of {facts.kernel} in one"
+            yield suggested("launch", change, told, gain, "run")
+        else:
+            yield noted("launch", told, launch / facts.total_ns)
