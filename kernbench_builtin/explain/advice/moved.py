@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.explain.roof import HbmAccess, distinct, length, spans_of
+from kernbench_builtin.explain.roof import HbmAccess, distinct, joined, length, spans_of
 from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 #: An address without these says in which unit it is.
 _OFFSET_BITS = 36
+#: A cube is numbered by its package above so many bits.
+_CUBE_BITS = 32
+#: Bytes of one page of so many bits are those of one place, if anything is.
+_PAGE_BITS = 12
 BURST: Final = 64
 """So many bytes a memory gives at least: a burst."""
 #: Regions of an access that are looked at to see how its pieces lie.
@@ -32,9 +36,12 @@ class Moved:
     to, another package, `cube` another cube of theirs. Pieces of less than a burst, of equal steps mostly, are `short`:
     `folded` of them lie one beside the other in the tile (a transposed one), `near` ones less than a burst apart.
     `far_ns` is what transfers to other packages or cubes took that have alike ones in their own cube, `as_near_ns` what
-    they would take as these do. Of the `blocks` of the scratchpad that all moved, `taken` are the bytes that no mask
-    left out. In one launch, `again` are the bytes of `loaded` ones that the same program had loaded before, at least;
-    `atomics_again` the atomics, of `atomics`, at a place where it had one before.
+    they would take as these do; `package_ns` is what those to other packages took, `as_own_ns` what they would take in
+    their own, about. Of bytes in other cubes, `owned` are those that mostly one cube moves. The slice of HBM that moves
+    most moves `hot_times` the mean of those that move any, of so many `hot_bytes`. Of the `blocks` of the scratchpad
+    that all moved, `taken` are the bytes that no mask left out. In one launch, `again` are the bytes of `loaded` ones
+    that the same program had loaded before, at least; `atomics_again` the atomics, of `atomics`, at a place where it
+    had one before.
     """
 
     nbytes: int = 0
@@ -48,6 +55,11 @@ class Moved:
     cube: int = 0
     far_ns: float = 0.0
     as_near_ns: float = 0.0
+    package_ns: float = 0.0
+    as_own_ns: float = 0.0
+    owned: int = 0
+    hot_times: float = 1.0
+    hot_bytes: int = 0
     blocks: int = 0
     taken: int = 0
     loaded: int = 0
@@ -76,20 +88,22 @@ def moved_by(
         if access.template != before:
             found.transfers += len(access.rows)
             found.ns += float(took.sum())
-        before = access.template
-        units = access.bases() >> _OFFSET_BITS  # of a scattered one its first address stands for all
-        some = distinct(units)
-        of_units = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
-        places = of_units[np.searchsorted(some, units)]
-        away = places[:, 0] != sip[pe]
-        other = ~away & (places[:, 1] != cube[pe])
+        in_package, in_cube = _bytes_by_place(access, sip[pe], cube[pe])
+        away, other = in_package < nbytes, (in_cube < in_package) & (in_package == nbytes)
         found.nbytes += int(nbytes.sum())
-        found.package += int(nbytes[away].sum())
-        found.cube += int(nbytes[other].sum())
+        found.package += int((nbytes - in_package).sum())
+        found.cube += int((in_package - in_cube).sum())
         far = away | other
         if far.any() and not far.all():
             found.far_ns += float(took[far].sum())
             found.as_near_ns += float(np.minimum(took[far], took[~far].mean()).sum())
+        found.owned += _owned(access, cube[pe] + (sip[pe] << _CUBE_BITS), far)
+        if access.template != before and away.any():
+            found.package_ns += float(took[away].sum())
+            share = 1 - float(in_package[away].sum() / nbytes[away].sum())
+            near = took[~away].mean() if not away.all() else took.mean() / (2 if 0.4 < share < 0.9 else 4)
+            found.as_own_ns += float(np.minimum(took[away], near).sum())
+        before = access.template
         _count_pieces(access, found)
         blocks = [each[2] * each[3] for each in form.geometry if each[0] == "tcm" and each[2] is not None]
         if form.op_kind == "memory" and len(blocks) == 1:
@@ -102,7 +116,61 @@ def moved_by(
         elif access.writes and form.op_name.startswith("atomic"):
             found.atomics += int(own.sum())
             found.atomics_again += int(again.sum())
+    found.hot_times, found.hot_bytes = _hottest(accesses)
     return found
+
+
+def _hottest(accesses: Sequence[HbmAccess]) -> tuple[float, int]:
+    """Return how much more the busiest slice of HBM moves than the mean of those in use, and of how many bytes."""
+    moved: dict[int, int] = {}
+    for access in accesses:
+        times = np.bincount(access.at, minlength=access.lists)[access.owner]
+        units, nbytes = access.table[:, 0] >> _OFFSET_BITS, access.table[:, 1] * access.table[:, 2] * times
+        some = distinct(units)
+        each = np.bincount(np.searchsorted(some, units), nbytes)
+        for unit, total in zip(some.tolist(), each.tolist(), strict=True):
+            moved[unit] = moved.get(unit, 0) + int(total)
+    if not moved:
+        return 1.0, 0
+    hot = max(moved, key=lambda unit: moved[unit])
+    own = [access.table[access.table[:, 0] >> _OFFSET_BITS == hot] for access in accesses]
+    return moved[hot] * len(moved) / sum(moved.values()), length(joined(*map(spans_of, own)))
+
+
+def _bytes_by_place(
+    access: HbmAccess, sip: npt.NDArray[np.int64], cube: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return how many bytes of each record lie in the package, and in the cube, of its PE, which these are."""
+    units = access.table[:, 0] >> _OFFSET_BITS
+    some = distinct(units)
+    places = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
+    nbytes, place = access.table[:, 1] * access.table[:, 2], places[np.searchsorted(some, units)]
+    all_cubes = (place[:, 0] << _CUBE_BITS) + place[:, 1]
+    cubes = distinct(all_cubes)
+    at = np.searchsorted(cubes, all_cubes)
+    of_lists = np.bincount(access.owner * len(cubes) + at, nbytes, access.lists * len(cubes)).reshape(access.lists, -1)
+    each = of_lists[access.at].astype(np.int64)  # a row for each record, a column for each cube
+    own = cubes >> _CUBE_BITS == sip[:, None]
+    own_cube = cubes == ((sip << _CUBE_BITS) + cube)[:, None]
+    return (each * own).sum(axis=1), (each * own_cube).sum(axis=1)
+
+
+def _owned(access: HbmAccess, cubes: npt.NDArray[np.int64], far: npt.NDArray[np.bool_]) -> int:
+    """Return how many bytes of far records lie in a page of which most is moved by PEs of one cube.
+
+    `cubes` says the cube of each record's PE. A page is where a region begins: they are as long as what is moved.
+    """
+    if not far.any():
+        return 0
+    some = distinct(cubes[far])
+    times = np.bincount(access.at[far] * len(some) + np.searchsorted(some, cubes[far]), None, access.lists * len(some))
+    nbytes = access.table[:, 1] * access.table[:, 2]
+    pages = distinct(access.table[:, 0] >> _PAGE_BITS)
+    at = np.searchsorted(pages, access.table[:, 0] >> _PAGE_BITS)
+    each = np.zeros((len(pages), len(some)), np.int64)
+    np.add.at(each, at, times.reshape(access.lists, -1)[access.owner] * nbytes[:, None])
+    most = each.max(axis=1)
+    return int(most[2 * most > each.sum(axis=1)].sum())
 
 
 def _count_pieces(access: HbmAccess, found: Moved) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kernbench_builtin.explain.advice.facts import Facts
-from kernbench_builtin.explain.advice.moved import BURST
+from kernbench_builtin.explain.advice.moved import BURST, Moved
 from kernbench_builtin.explain.advice.rule import (
     LARGER,
     LEAST,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Transfers of so many bytes or fewer take mostly latency, where that is most of them.
 _SMALL: Final = 8 << 10
+#: The blocks that placement=kb.Interleave(…) is to have, in bytes, and how many of them keep all slices of HBM busy.
+_BLOCK, _BLOCKS = 4 << 10, 64
 
 
 def _scattered(facts: Facts) -> bool:
@@ -39,33 +41,41 @@ def far_data(facts: Facts) -> Iterator[Advice]:
     share, moved = waits(facts) + facts.share("atomic") + facts.share("composite"), facts.moved
     if not moved.nbytes or share < 0.3:
         return
-    package, cube = moved.package / moved.nbytes, moved.cube / moved.nbytes
-    slower = 1 - moved.as_near_ns / moved.far_ns if moved.far_ns else 0.5
-    if package > 0.1:
-        slower = max(slower, 0.5)  # of a tensor in pieces only where it begins is known
-        told = f"{package:.0%} of the bytes of loads and stores come from or go to another package"
-        rounds = math.ceil(facts.programs[1] * facts.packages / facts.all_pes) / max(facts.programs[0], 1)
-        gain = 1 - rounds * (1 - share * slower * min(1.0, 2 * package))
-        if gain > 0.1:
-            one = "one package (--device sip:0)" if facts.packages > 1 else "place tensors in the package of the device"
-            yield suggested("far-package", one, told, gain)
-        elif not facts.triton:
-            change = "give each package a copy (placement={'sip': kb.Replicate(), …})"
-            change = change if own_share(facts) < SHARED else "place tensors in the package of the PEs that use them"
-            yield suggested("far-package", change, told, share * slower * package)
-        else:
-            yield noted("far-package", told, share * package)
+    package, own = min(1.0, moved.package_ns / moved.ns), moved.as_own_ns / (moved.package_ns or 1.0)
+    saved = share * package * (1 - own)
+    cube = moved.cube / moved.nbytes
+    if saved > 0.1:
+        yield from _far_package(facts, saved)
     elif share * cube > 0.2:
         told = f"{cube:.0%} of the bytes of loads and stores come from or go to another cube"
+        slower = 1 - moved.as_near_ns / moved.far_ns if moved.far_ns else 0.5
         gain = share * slower * min(1.0, moved.far_ns / moved.ns) if moved.far_ns else 0.4 * share * cube
-        if facts.triton:
+        shared = own_share(facts) < SHARED
+        if facts.triton or (not shared and moved.owned < moved.cube / 2):  # a gather has no place that is near
             yield noted("far-cube", told, gain)
         else:
             way = "give each cube a copy (placement={'cube': kb.Replicate(), …})"
-            way = way if own_share(facts) < SHARED else (
-                "place tensors so that each PE reads its own cube's HBM (placement=kb.Shard(…))"
-            )  # fmt: skip
+            way = way if shared else "place tensors so that each PE reads its own cube's HBM (placement=kb.Shard(…))"
             yield suggested("far-cube", way, told, gain)
+
+
+def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
+    """Data in other packages, without which such a share of the time would go."""
+    moved = facts.moved
+    told = f"{moved.package / moved.nbytes:.0%} of the bytes of loads and stores come from or go to another package"
+    if moved.package < moved.nbytes / 4:
+        told += f", which is {min(1.0, moved.package_ns / moved.ns):.0%} of the time of these"
+    rounds = math.ceil(facts.programs[1] * facts.packages / facts.all_pes) / max(facts.programs[0], 1)
+    gain = 1 - rounds * (1 - saved)  # at least: what is not far takes less than so many times as long
+    if gain > 0.02:
+        one = "one package (--device sip:0)" if facts.packages > 1 else "place tensors in the package of the device"
+        yield suggested("far-package", one, told, (gain + saved) / 2)
+    elif not facts.triton:
+        change = "give each package a copy (placement={'sip': kb.Replicate(), …})"
+        change = change if own_share(facts) < SHARED else "place tensors in the package of the PEs that use them"
+        yield suggested("far-package", change, told, saved)
+    else:
+        yield noted("far-package", told, saved)
 
 
 def not_ahead(facts: Facts) -> Iterator[Advice]:
@@ -162,18 +172,29 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
 
 def hot_place(facts: Facts) -> Iterator[Advice]:
     """One channel or wire that is much busier than others of its kind."""
-    place = "--placement interleaved" if facts.triton else "placement=kb.Interleave(4096) for the tensor there"
-    for kind, way in (
-        ("hbm_ctrl channel", place),
+    for kind, change in (
+        ("hbm_ctrl channel", "" if facts.triton else "placement=kb.Interleave(4096) for the tensor there"),
         ("ucie wire", "place data in the cube of the programs that use it"),
         ("scale_up wire", "send over the links that have less to do (kernbench ccl … --algo all: who is fastest)"),
     ):
         use: KernelUse | None = facts.use(kind)
         least = 1.5 if kind == "scale_up wire" else 2  # of links there are those the other way
-        if use is not None and use.utilisation > max(0.5, least * use.mean_utilisation) and use.alike > 1:
-            told = (
-                f"{use.name} is busy {use.utilisation:.0%} of the time, {use.kind}s are {use.mean_utilisation:.0%} on "
-                "average"
-            )
-            gain = use.utilisation - use.mean_utilisation
-            yield suggested("hot-place", way, told, gain)
+        if use is None or use.alike < 2 or use.utilisation < max(0.5, least * use.mean_utilisation):
+            continue
+        if kind == "scale_up wire" and facts.share("message") < 0.3:  # what is loaded goes where its data lies
+            continue
+        mean = use.mean_utilisation
+        told = f"{use.name} is busy {use.utilisation:.0%} of the time, {kind}s are {mean:.0%} on average"
+        gain = use.utilisation - mean
+        if kind == "hbm_ctrl channel":
+            gain *= _spread(facts.moved)
+        if change and gain > LEAST:
+            yield suggested("hot-place", change, told, gain)
+        else:
+            yield noted("hot-place", told, use.utilisation - mean)
+
+
+def _spread(moved: Moved) -> float:
+    """Return which part is gained, about, where what lies in the busiest slice of HBM goes to others in blocks."""
+    blocks = moved.hot_bytes / _BLOCK if moved.hot_times > 1.5 else 0.0  # else one channel of each slice is busy
+    return min(1.0, math.log2(blocks) / math.log2(_BLOCKS)) if blocks > 1 else 0.0
