@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kernbench_builtin.explain.advice.computing import divisions, issue, masked, small_tiles
+from kernbench_builtin.explain.advice.computing import by_hand, divisions, issue, masked, small_ops, small_tiles, wide
 from kernbench_builtin.explain.advice.facts import Facts
 from kernbench_builtin.explain.advice.moving import far_data, hot_place, moved_again, not_ahead, small_transfers
 from kernbench_builtin.explain.advice.rule import FACT, LEAST, Advice, Rule
@@ -12,7 +12,7 @@ from kernbench_builtin.explain.advice.sharing import around, atomics, idle_pes, 
 
 RULES: Final[tuple[Rule, ...]] = (
     idle_pes, uneven, far_data, not_ahead, moved_again, small_transfers, masked, small_tiles, hot_place, divisions,
-    issue, atomics, messages, around,
+    small_ops, by_hand, wide, issue, atomics, messages, around,
 )  # fmt: skip
 """All of them, in no order."""
 

@@ -62,15 +62,54 @@ def divisions(facts: Facts) -> Iterator[Advice]:
     share = sum(call.ns for call in calls) / facts.path_ns if facts.path_ns else 0.0
     if not calls or share < 0.1:
         return
-    worst = calls[0]
+    worst, computes = calls[0], facts.share("compute")
     told = f"divisions take {share:.0%} of the path, {format_time(worst.ns / worst.commands)} each"
-    saved = facts.divisions
-    if saved.once > saved.sigmoid:
+    issued = facts.share("issue") * sum(call.commands for call in calls) / sum(call.commands for call in facts.path)
+    once = computes * facts.vectors.quotients - (issued if facts.vectors.more_ops else 0.0)
+    if facts.vectors.quotients > facts.vectors.sigmoids:
         change = f"compute 1 / divisor once and multiply by it{at_line(worst)}"
-        yield suggested("vector-unit", change, told, saved.once / facts.path_ns)
-    elif saved.sigmoid:
+        yield suggested("vector-unit", change, told, once)
+    elif facts.vectors.sigmoids:
         change = f"write 1 / (1 + exp(-x)) as tl.sigmoid(x){at_line(worst)}"
-        yield suggested("vector-unit", change, told, saved.sigmoid / facts.path_ns)
+        yield suggested("vector-unit", change, told, computes * facts.vectors.sigmoids)
+
+
+def small_ops(facts: Facts) -> Iterator[Advice]:
+    """Vector ops of so few elements that they mostly start up."""
+    share, starting = facts.share("compute"), 1 - facts.vector_work
+    call, turns = facts.turns("compute")
+    most, room = facts.scratchpad
+    if share < 0.3 or starting < 0.4 or call is None or LARGER * most > room:
+        return
+    told = f"vector units start up for {starting:.0%} of their time at work, as each op has few elements"
+    gain = share * starting * (1 - 1 / LARGER)
+    if facts.own_programs >= LARGER:
+        yield suggested("small-ops", f"programs with blocks {LARGER} times as large", told, gain)
+    elif turns >= LARGER:
+        change = f"a loop with {LARGER} times as much in each turn, for {call.call}{at_line(call)}"
+        yield suggested("small-ops", change, told, gain)
+
+
+def by_hand(facts: Facts) -> Iterator[Advice]:
+    """Products that vector units add up, which matrix units are for."""
+    gain = 0.8 * facts.share("compute") * facts.vectors.by_hand
+    if gain > 2 * LEAST:
+        sums = [call for call in facts.calls("compute") if call.call in ("tl.sum", "tl.mul")]
+        told = f"vector units multiply and add up {facts.vectors.added} products for each element"
+        yield suggested("by-hand", f"tl.dot for tl.sum of products{at_line(next(iter(sums), None))}", told, gain)
+
+
+def wide(facts: Facts) -> Iterator[Advice]:
+    """Operands of more bytes than f16 has, of which arrays do fewer; vectors of f64."""
+    products, computes = facts.products, facts.share("compute") * facts.vectors.wide
+    if products.slower > 1 and products.dtype in ("f32", "f64"):
+        told = f"products are of {products.dtype}, of which arrays do {1 / products.slower:.2g} of what they do of f16"
+        narrower = facts.share("load") * (1 - facts.latency) / 2 if facts.fill is not None else 0.0
+        gain = facts.share("product") * (1 - 1 / products.slower) + narrower
+        yield suggested("wide", "operands of f16 or bf16, if these are precise enough", told, gain)
+    elif computes > 3 * LEAST:
+        told = f"vector units compute in f64 for {facts.vectors.wide:.0%} of their time"
+        yield suggested("wide", "f32, if that is precise enough", told, computes / 2)
 
 
 def issue(facts: Facts) -> Iterator[Advice]:

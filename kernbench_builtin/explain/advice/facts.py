@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from kernbench_builtin.explain.advice.computed import (
+    Products,
+    Vectors,
+    free_of_messages,
+    more_work,
+    products_of,
+    vectors_of,
+)
 from kernbench_builtin.explain.advice.moved import BURST, Moved, moved_by
 from kernbench_builtin.explain.intervals import late_among, time_of_any
 from kernbench_builtin.explain.ledger import PARTS
@@ -27,7 +35,6 @@ from kernbench_builtin.machines.figures.tables import kernels_of, launches_of, m
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import MemoryMsg
 from kernbench_core.oplog.spill import take
-from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.kernels import ArrayFill, KernelUse
@@ -35,9 +42,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 
-#: Shares of the time of divisions that tl.sigmoid for 1 / (1 + exp(-x)) saves, and a product for a quotient, by their
-#: cycles: 12 for 14, of which the division has 7, and 1 for 7.
-_OF_SIGMOIDS, _OF_QUOTIENTS = 2 / 7, 6 / 7
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
@@ -66,26 +70,6 @@ class Queueing:
 
 
 @attrs.frozen
-class Products:
-    """Say what the products of a run were: the most `rows` of one, and whether most add to the one before.
-
-    `rows_at_most` is what rows could be, by the multiplications for each element moved.
-    """
-
-    rows: int
-    rows_at_most: float
-    adds: bool
-
-
-@attrs.frozen
-class Divisions:
-    """Say what could be saved of the time of divisions, by what to write instead; 0.0 where nothing could."""
-
-    sigmoid: float
-    once: float
-
-
-@attrs.frozen
 class Facts:
     """The figures of one run; times in ns, bytes of payload.
 
@@ -93,7 +77,8 @@ class Facts:
     all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
     `packages`; `programs` are those of the PE with most, and of all; `more_work` is how much more the slowest PE had to
-    do than the mean, from 0. `fill` says what arrays were at work for, `waiting` which line's load in Triton does not
+    do than the mean, from 0, `slower` how much slower its units were; in `free_ns`, after its first message, they did
+    what needs none. `fill` says what arrays were at work for, `waiting` which line's load in Triton does not
     go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything, `triton` whether
     kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the `round_trips` of
     DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a
@@ -122,6 +107,8 @@ class Facts:
     programs: tuple[int, int]
     own_programs: int
     more_work: float
+    slower: float
+    free_ns: float
     trips: dict[str, float]
     round_trips: int
     queueing: Queueing | None
@@ -133,7 +120,7 @@ class Facts:
     waiting: tuple[str, str]
     fill: ArrayFill | None
     products: Products
-    divisions: Divisions
+    vectors: Vectors
     collector: tuple[str, int, int]
 
     @property
@@ -213,6 +200,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     bytes_of = touched(session, accesses)
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
+    more, slower = more_work(session, last)
     return Facts(
         phases=_phases(session),
         copied=any(isinstance(each, MemoryMsg) for each in session.shared.requests),
@@ -234,7 +222,9 @@ def facts_of(session: GraphEngine) -> Facts | None:
         packages=len({site.sip for site in handle.program.pes}),
         programs=(int(programs.max()), int(programs.sum())),
         own_programs=int(programs[names.index(last.last)]),
-        more_work=_more_work(session, last),
+        more_work=more,
+        slower=slower,
+        free_ns=free_of_messages(session, last),
         trips=_trips(session),
         round_trips=sum(trips.number for trips in _all_trips(session)),
         queueing=_queueing(session),
@@ -245,8 +235,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
         scratchpad=_scratchpad(session),
         waiting=_waiting(session),
         fill=next(iter(kernels.fills), None),
-        products=_products(session, at_least),
-        divisions=_divisions(session, sum(call.ns for call in path if call.call == "tl.div")),
+        products=products_of(session, at_least),
+        vectors=vectors_of(session),
         collector=_collector(session, last),
     )
 
@@ -314,26 +304,6 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     return Overlap(launch.time_ns, working, moving, hidden, times)
 
 
-def _more_work(session: GraphEngine, launch: LaunchFigures) -> float:
-    """Return by which share a launch's slowest PE issued more commands, or had its units longer at work, than the mean.
-
-    Of PEs that did anything; whichever is more.
-    """
-    columns, pes = session.op_log.columns, session.hardware.layout.pes
-    start, pe = np.asarray(columns.t_start[:]), np.asarray(columns.op_pe[:])
-    rows = np.flatnonzero((pe >= 0) & (np.asarray(columns.stage_pe[:]) < 0) & (start >= launch.started_ns))
-    rows = rows[start[rows] <= launch.ended_ns]
-    works = np.array([not name.endswith((".pe_dma", ".pe_ipcq")) for name in columns.components])
-    took = (take(columns.t_end, rows) - start[rows]) * works[take(columns.component, rows)]
-    last = next(number for number, site in enumerate(pes) if site.prefix == launch.last)
-    found = 0.0
-    for weights in (np.ones(len(rows)), took):
-        each = np.bincount(pe[rows], weights, len(pes))
-        mean = each[each > 0].mean() if (each > 0).any() else 0.0
-        found = max(found, float(each[last] / mean) - 1 if mean else 0.0)
-    return found
-
-
 def _all_trips(session: GraphEngine) -> Iterator[Any]:
     """Yield what the DMAs that count their round trips have of them."""
     found = (getattr(component, "trips", None) for component in session.hardware.components.values())
@@ -348,45 +318,6 @@ def _trips(session: GraphEngine) -> dict[str, float]:
 def _bursts(spans: ByteRanges) -> ByteRanges:
     """Return the bursts that have bytes of some ranges."""
     return joined(np.stack([spans[:, 0] // BURST * BURST, -(-spans[:, 1] // BURST) * BURST], axis=1))
-
-
-def _products(session: GraphEngine, at_least: int) -> Products:
-    """Return what products were, where launches move so many bytes of HBM at least."""
-    columns = session.op_log.columns
-    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
-    rows, multiplied, adds, every = 0, 0.0, 0, 0
-    for number in range(len(columns.templates)):
-        form = columns.form(number)
-        if form.op_kind == "gemm" and "shape_b" in form.constants:
-            m, (k, n) = form.constants["shape_a"][-2], form.constants["shape_b"][-2:]
-            rows = max(rows, m)
-            multiplied += float(times[number]) * m * k * n * itemsize(form.constants["dtype_in"])
-            every += int(times[number])
-            adds += int(times[number]) if form.constants.get("accumulate") else 0
-    return Products(rows, multiplied / at_least if at_least else np.inf, adds > every / 2)
-
-
-def _divisions(session: GraphEngine, path_ns: float) -> Divisions:
-    """Return what divisions, which take so much of the path, could save."""
-    columns = session.op_log.columns
-    if not path_ns:
-        return Divisions(0.0, 0.0)
-    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
-    works, exponentials, by_same, by_few = 0.0, 0.0, 0.0, 0.0
-    for number in range(len(columns.templates)):
-        form = columns.form(number)
-        if form.op_kind == "math" and form.op_name in ("div", "exp"):
-            shapes, out = form.constants.get("input_shapes", ()), form.constants.get("shape_out", ())
-            elements = float(times[number]) * np.prod(out)
-            if form.op_name == "exp":
-                exponentials += elements
-            else:
-                works += elements
-                by_same += elements if [*shapes[-1:]] == [out] else 0.0
-                by_few += elements if 16 * np.prod(shapes[-1]) <= np.prod(out) else 0.0
-    sigmoid = by_same if 0.5 * by_same < exponentials < 2 * by_same else 0.0
-    share = path_ns / works if works else 0.0
-    return Divisions(_OF_SIGMOIDS * sigmoid * share, _OF_QUOTIENTS * by_few * share)
 
 
 def _collector(session: GraphEngine, launch: LaunchFigures) -> tuple[str, int, int]:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.explain.roof import HbmAccess, distinct, joined, length, spans_of
+from kernbench_builtin.explain.roof import ByteRanges, HbmAccess, distinct, joined, length, spans_of
 from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _OFFSET_BITS = 36
 #: A cube is numbered by its package above so many bits.
 _CUBE_BITS = 32
-#: Bytes of one page of so many bits are those of one place, if anything is.
-_PAGE_BITS = 12
+#: Bits of a page, which placement=kb.Interleave(4096) gives one place, and of an area that may have a place of its own.
+_PAGE_BITS, _AREA_BITS = 12, 17
 BURST: Final = 64
 """So many bytes a memory gives at least: a burst."""
 #: Regions of an access that are looked at to see how its pieces lie.
@@ -34,14 +34,14 @@ class Moved:
 
     Of `nbytes`, moved by so many `transfers` in `ns`, in so many `pieces` without a gap, `package` came from, or went
     to, another package, `cube` another cube of theirs. Pieces of less than a burst, of equal steps mostly, are `short`:
-    `folded` of them lie one beside the other in the tile (a transposed one), `near` ones less than a burst apart.
-    `far_ns` is what transfers to other packages or cubes took that have alike ones in their own cube, `as_near_ns` what
-    they would take as these do; `package_ns` is what those to other packages took, `as_own_ns` what they would take in
-    their own, about. Of bytes in other cubes, `owned` are those that mostly one cube moves. The slice of HBM that moves
-    most moves `hot_times` the mean of those that move any, of so many `hot_bytes`. Of the `blocks` of the scratchpad
-    that all moved, `taken` are the bytes that no mask left out. In one launch, `again` are the bytes of `loaded` ones
-    that the same program had loaded before, at least; `atomics_again` the atomics, of `atomics`, at a place where it
-    had one before.
+    `folded` of them lie one beside the other in the tile (a transposed one; `folded_stores` are stored), `near` ones
+    less than a burst apart. `far_ns` is what transfers to other packages or cubes took that have alike ones in their
+    own cube, `as_near_ns` what they would take as these do; `package_ns` is what those to other packages took,
+    `as_own_ns` what they would take in their own, about. Of bytes in other cubes, `owned` are those that mostly one
+    cube moves. The slice of HBM that moves most moves `hot_times` the mean of those that move any, of `hot_pages` of 4
+    KiB, about, and `hot_again` of it is loaded again. Of the `blocks` of the scratchpad that all moved, `taken` are the
+    bytes that no mask left out. In one launch, `again` are the bytes of `loaded` ones that the same program had loaded
+    before, at least; `atomics_again` the atomics, of `atomics`, at a place where it had one before.
     """
 
     nbytes: int = 0
@@ -50,6 +50,7 @@ class Moved:
     pieces: int = 0
     short: int = 0
     folded: int = 0
+    folded_stores: int = 0
     near: int = 0
     package: int = 0
     cube: int = 0
@@ -59,13 +60,19 @@ class Moved:
     as_own_ns: float = 0.0
     owned: int = 0
     hot_times: float = 1.0
-    hot_bytes: int = 0
+    hot_pages: float = 0.0
+    hot_again: float = 0.0
     blocks: int = 0
     taken: int = 0
     loaded: int = 0
     again: int = 0
     atomics: int = 0
     atomics_again: int = 0
+
+    @property
+    def piece(self) -> float:
+        """The mean length of what is moved without a gap."""
+        return self.nbytes / self.pieces if self.pieces else 0.0
 
     @property
     def masked(self) -> float:
@@ -79,7 +86,9 @@ def moved_by(
     """Return what a session moved by its `accesses`; of one `launch`, of so many `programs` on each PE, what again."""
     pes, columns = session.hardware.layout.pes, session.op_log.columns
     sip, cube = (np.array([getattr(pe, name) for pe in pes], np.int64) for name in ("sip", "cube"))
-    found, before = Moved(), -1
+    found, before, repeated = Moved(), -1, list[npt.NDArray[np.bool_]]()
+    stores = [access for access in accesses if access.writes]
+    written = joined(*(access.bytes_of(access.launch == launch) for access in stores)) if stores else None
     for access in accesses:
         form, pe = columns.form(access.template), take(columns.op_pe, access.rows)
         start, nbytes = take(columns.t_start, access.rows), access.each(access.table[:, 1] * access.table[:, 2])
@@ -109,32 +118,47 @@ def moved_by(
         if form.op_kind == "memory" and len(blocks) == 1:
             found.blocks += len(access.rows) * blocks[0]
             found.taken += min(len(access.rows) * blocks[0], int(nbytes.sum()))
-        again = _again(access, pe, own, programs)
+        again = _again(access, (pe, take(columns.op_issue, access.rows)), own, programs, written)
         if form.op_name == "dma_read":
             found.loaded += int(nbytes[own].sum())
             found.again += int(nbytes[again].sum())
         elif access.writes and form.op_name.startswith("atomic"):
             found.atomics += int(own.sum())
             found.atomics_again += int(again.sum())
-    found.hot_times, found.hot_bytes = _hottest(accesses)
+        repeated.append(again)
+    found.hot_times, found.hot_pages, found.hot_again = _hottest(accesses, repeated)
     return found
 
 
-def _hottest(accesses: Sequence[HbmAccess]) -> tuple[float, int]:
-    """Return how much more the busiest slice of HBM moves than the mean of those in use, and of how many bytes."""
-    moved: dict[int, int] = {}
-    for access in accesses:
-        times = np.bincount(access.at, minlength=access.lists)[access.owner]
-        units, nbytes = access.table[:, 0] >> _OFFSET_BITS, access.table[:, 1] * access.table[:, 2] * times
-        some = distinct(units)
-        each = np.bincount(np.searchsorted(some, units), nbytes)
-        for unit, total in zip(some.tolist(), each.tolist(), strict=True):
-            moved[unit] = moved.get(unit, 0) + int(total)
-    if not moved:
-        return 1.0, 0
-    hot = max(moved, key=lambda unit: moved[unit])
-    own = [access.table[access.table[:, 0] >> _OFFSET_BITS == hot] for access in accesses]
-    return moved[hot] * len(moved) / sum(moved.values()), length(joined(*map(spans_of, own)))
+def _hottest(accesses: Sequence[HbmAccess], again: Sequence[npt.NDArray[np.bool_]]) -> tuple[float, float, float]:
+    """Return of the slice of HBM that moves most: how many times the mean of those in use, of how many pages, about.
+
+    And which share of it is what programs load `again`. A page that moves little counts for little.
+    """
+    moved: dict[int, float] = {}
+    repeated: dict[int, float] = {}
+    for access, more in zip(accesses, again, strict=True):
+        pages = access.table[:, 0] >> _PAGE_BITS
+        some = distinct(pages)
+        at, nbytes = np.searchsorted(some, pages), access.table[:, 1] * access.table[:, 2]
+        for lists, sums in ((access.at, moved), (access.at[more], repeated)):
+            each = np.bincount(at, nbytes * np.bincount(lists, minlength=access.lists)[access.owner])
+            for page, total in zip(some.tolist(), each.tolist(), strict=True):
+                sums[page] = sums.get(page, 0.0) + total
+    weight = sum(float((access.each(access.table[:, 1] * access.table[:, 2]) ** 2).sum()) for access in accesses)
+    pages_of_one = max(1.0, weight / (sum(moved.values()) or 1.0) / (1 << _PAGE_BITS))  # of what is moved at once
+    units: dict[int, list[float]] = {}
+    for page, total in moved.items():
+        units.setdefault(page >> (_OFFSET_BITS - _PAGE_BITS), []).append(total)
+    if not units:
+        return 1.0, 0.0, 0.0
+    hot = max(units, key=lambda unit: sum(units[unit]))
+    own = sum(units[hot])
+    if not own:
+        return 1.0, 0.0, 0.0
+    often = sum(total for page, total in repeated.items() if page >> (_OFFSET_BITS - _PAGE_BITS) == hot)
+    pages = pages_of_one * own**2 / sum(each**2 for each in units[hot])
+    return own * len(units) / sum(moved.values()), pages, often / own
 
 
 def _bytes_by_place(
@@ -156,21 +180,21 @@ def _bytes_by_place(
 
 
 def _owned(access: HbmAccess, cubes: npt.NDArray[np.int64], far: npt.NDArray[np.bool_]) -> int:
-    """Return how many bytes of far records lie in a page of which most is moved by PEs of one cube.
+    """Return how many bytes of far records lie in an area of which most is moved by PEs of one cube.
 
-    `cubes` says the cube of each record's PE. A page is where a region begins: they are as long as what is moved.
+    `cubes` says the cube of each record's PE. An area is where a region begins.
     """
     if not far.any():
         return 0
     some = distinct(cubes[far])
     times = np.bincount(access.at[far] * len(some) + np.searchsorted(some, cubes[far]), None, access.lists * len(some))
     nbytes = access.table[:, 1] * access.table[:, 2]
-    pages = distinct(access.table[:, 0] >> _PAGE_BITS)
-    at = np.searchsorted(pages, access.table[:, 0] >> _PAGE_BITS)
+    pages = distinct(access.table[:, 0] >> _AREA_BITS)
+    at = np.searchsorted(pages, access.table[:, 0] >> _AREA_BITS)
     each = np.zeros((len(pages), len(some)), np.int64)
     np.add.at(each, at, times.reshape(access.lists, -1)[access.owner] * nbytes[:, None])
     most = each.max(axis=1)
-    return int(most[2 * most > each.sum(axis=1)].sum())
+    return int(most[3 * most > 2 * each.sum(axis=1)].sum())
 
 
 def _count_pieces(access: HbmAccess, found: Moved) -> None:
@@ -193,21 +217,45 @@ def _count_pieces(access: HbmAccess, found: Moved) -> None:
     spans, all_short = spans_of(first), int(pieces[short].sum())
     found.short += all_short
     found.near += all_short if step < BURST else 0
-    found.folded += all_short if step >= BURST and length(spans) > 2 * len(spans) * int(first[0, 1]) else 0
+    folded = all_short if step >= BURST and length(spans) > 2 * len(spans) * int(first[0, 1]) else 0
+    found.folded += folded
+    found.folded_stores += folded if access.writes else 0
 
 
 def _again(
-    access: HbmAccess, pe: npt.NDArray[Any], own: npt.NDArray[np.bool_], programs: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
+    access: HbmAccess, ops: tuple[npt.NDArray[Any], npt.NDArray[Any]], own: npt.NDArray[np.bool_],
+    programs: npt.NDArray[np.int64], written: ByteRanges | None,
+) -> npt.NDArray[np.bool_]:  # fmt: skip
     """Return which of a launch's `own` records access what the same program accessed in a record before, at least.
 
-    Of those of a PE that access the same, each of its programs may have been the first once.
+    `ops` are their PEs and numbers there. Where programs of a PE have as many records each, it is seen which are whose;
+    else each program may have been the first once. What the launch has `written` may have changed; so only atomics may
+    access that again.
     """
-    at = np.flatnonzero(own)
-    at = at[np.lexsort((access.at[at], pe[at]))]
+    (pe, issue), kept = ops, own.copy()
+    if written is not None and not access.writes:
+        first, row_bytes, count, pitch = access.table.T
+        end = first + np.maximum(count - 1, 0) * pitch + row_bytes
+        at = np.searchsorted(written[:, 1], first, "right")
+        changed = written[np.minimum(at, len(written) - 1), 0] < end if len(written) else np.zeros(len(first), bool)
+        kept &= np.bincount(access.owner, changed & (at < len(written)), access.lists)[access.at] == 0
+    at = np.flatnonzero(kept)
     found = np.zeros(len(own), bool)
-    if len(at):
-        first = np.concatenate([[True], (pe[at[1:]] != pe[at[:-1]]) | (access.at[at[1:]] != access.at[at[:-1]])])
-        begins = np.flatnonzero(first)
-        found[at] = np.arange(len(at)) - begins[np.cumsum(first) - 1] >= programs[pe[at]]
+    if not len(at):
+        return found
+    of_pe = np.bincount(pe[own], minlength=len(programs))
+    known = bool((of_pe % np.maximum(programs, 1) == 0).all())
+    program = np.zeros(len(own), np.int64)
+    if known:
+        order = np.flatnonzero(own)
+        order = order[np.lexsort((issue[order], pe[order]))]
+        begins = np.cumsum(of_pe) - of_pe
+        each = np.maximum(of_pe // np.maximum(programs, 1), 1)
+        program[order] = (np.arange(len(order)) - begins[pe[order]]) // each[pe[order]]
+    at = at[np.lexsort((program[at], access.at[at], pe[at]))]
+    keys = np.stack([pe[at], access.at[at], program[at]])
+    first_of = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(axis=0)])
+    begin_of = np.flatnonzero(first_of)
+    behind = np.arange(len(at)) - begin_of[np.cumsum(first_of) - 1]
+    found[at] = behind >= (1 if known else programs[pe[at]])
     return found

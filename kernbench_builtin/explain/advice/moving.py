@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: Transfers of so many bytes or fewer take mostly latency, where that is most of them.
 _SMALL: Final = 8 << 10
-#: The blocks that placement=kb.Interleave(…) is to have, in bytes, and how many of them keep all slices of HBM busy.
-_BLOCK, _BLOCKS = 4 << 10, 64
+#: So many pages keep slices of HBM busy, where each lies in another.
+_PAGES: Final = 64
 
 
 def _scattered(facts: Facts) -> bool:
@@ -110,15 +110,20 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
     moved, (most, room) = facts.moved, facts.scratchpad
     share = moved.again / moved.loaded if moved.loaded else 0.0
     each = (moved.loaded - moved.again) / max(facts.pes, 1)
-    load, _ = facts.turns("load")
-    gain = facts.share("load") * share
+    gain, memory = facts.share("load") * share, facts.use("hbm_ctrl channel")
+    if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
+        gain = max(gain, memory.mean_utilisation * moved.again / moved.nbytes)
+    elif memory is not None and memory.utilisation > 0.5 and moved.hot_times > 1.5 and moved.hot_again > 0.5:
+        gain, share = max(gain, moved.hot_again * waits(facts) * memory.utilisation), max(share, moved.hot_again)
     least = 2 * LEAST if facts.triton else LEAST  # whose loops bring tiles ahead, which one that keeps them does not
-    if share > 0.2 and load is not None and each < room - most and gain > least:
+    if share > 0.2 and facts.calls("load") and each < room - most and gain > least:
+        what = "what programs load" if share == moved.again / moved.loaded else "what the busiest slice of HBM gives"
         told = (
-            f"{share:.0%} of what programs load they had loaded before, and {format_bytes(room - most)} of the "
+            f"{share:.0%} of {what} they had loaded before, and {format_bytes(room - most)} of the "
             f"scratchpad are free for {format_bytes(round(each))}"
         )
-        change = f"load before the loop what tl.load{at_line(load)} loads again and again, and keep it"
+        lines = " or ".join(dict.fromkeys(call.line for call in facts.calls("load")))
+        change = f"load before the loop what tl.load ({lines}) loads again and again, and keep it"
         yield suggested("moved-again", change, told, gain)
 
 
@@ -141,10 +146,15 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
         if moved.near > moved.short / 2:
             gain = facts.share("load") * (1 - facts.latency) / 2
             way = "load all that lies between, in one tl.load, and take it apart there (tl.reshape, tl.split)"
+        elif moved.folded_stores > moved.short / 2:
+            gain *= facts.share("store") / share
+            way = "turn the tile with tl.trans, and store it as it lies in memory, row by row"
         elif moved.folded > moved.short / 2:
+            gain *= facts.share("load") / share
             way = "load the tile as it lies in memory, row by row, and turn it with tl.trans"
         elif facts.programs[1] * piece >= facts.all_pes * BURST:
-            way = f"blocks of {BURST // max(piece, 1)} neighbours or more along the dimension that lies together"
+            times = max(2, BURST // max(piece, 1))
+            way = f"blocks of {times} times as many neighbours along the dimension that lies together"
         else:  # which would leave PEs without a program
             way = "lay out the array so that what a program loads lies together (transpose it once)"
         yield suggested("scattered", way, told, gain)
@@ -158,7 +168,10 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
     each = moved.nbytes / moved.transfers
     kinds = sorted(("load", "store"), key=lambda kind: -facts.share(kind))
     call, turns = facts.turns(kinds[0])
-    if call is None or each > _SMALL or facts.round_trips > 4 * moved.transfers or LARGER * most > room:
+    walks = sum(facts.trips.values()) < 0.3 * moved.ns  # of page tables take most: those are of each page
+    if walks:
+        yield noted("page-walks", "loads and stores mostly wait until their pages are found (pe_mmu)", share)
+    if walks or call is None or each > _SMALL or facts.round_trips > 4 * moved.transfers or LARGER * most > room:
         return
     told = f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency"
     gain = share * facts.latency * (1 - 1 / LARGER)
@@ -196,5 +209,6 @@ def hot_place(facts: Facts) -> Iterator[Advice]:
 
 def _spread(moved: Moved) -> float:
     """Return which part is gained, about, where what lies in the busiest slice of HBM goes to others in blocks."""
-    blocks = moved.hot_bytes / _BLOCK if moved.hot_times > 1.5 else 0.0  # else one channel of each slice is busy
-    return min(1.0, math.log2(blocks) / math.log2(_BLOCKS)) if blocks > 1 else 0.0
+    if moved.hot_times < 1.5 or moved.hot_pages <= 1:  # one channel of each slice is busy, or there is but one block
+        return 0.0
+    return min(1.0, math.log2(moved.hot_pages) / math.log2(_PAGES))

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 
 from kernbench_builtin.explain.advice.facts import Facts, kind_of
-from kernbench_builtin.explain.advice.rule import Advice, noted, own_share, suggested, waits
+from kernbench_builtin.explain.advice.moved import BURST
+from kernbench_builtin.explain.advice.rule import LEAST, SHARED, Advice, noted, own_share, suggested, waits
 from kernbench_core.units import format_time
 
 
@@ -14,22 +15,40 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     """PEs without a program; what all programs load, and a way there and back, is not divided among more of them."""
     if facts.busy_pes >= facts.all_pes:
         return
-    trips = facts.trips
-    together = sum(trips.values()) or 1.0
-    divided = (trips["serialisation"] + trips["service"]) / together, trips["queueing"] / together
     own = own_share(facts)
-    of_loads = divided[0] * own + divided[1] * (2 * own - 1)
-    _, turns = facts.turns("load")
-    if turns > 2 and own > 0.5:  # a loop over its own data is divided, with its ways there and back
-        of_loads = max(of_loads, 1 - 1 / turns)
+    near = facts.triton and own < SHARED and facts.packages > 1  # what they share, others have in another package
+    pes = facts.all_pes // facts.packages if near else facts.all_pes
+    snippets = facts.moved.piece * facts.busy_pes < BURST * pes  # are what smaller programs would move
+    divided = 0.0 if snippets else _divided_loads(facts, own)
     parts = facts.share("product") + facts.share("compute") + facts.share("composite") + facts.share("issue")
-    gain = (1 - facts.busy_pes / facts.all_pes) * (parts + waits(facts) * of_loads + facts.share("atomic"))
+    gain = (1 - facts.busy_pes / pes) * (parts + waits(facts) * divided + facts.share("atomic"))
     have = "has" if facts.busy_pes == 1 else "have"
     told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program"
-    if gain > 0.15 and facts.all_pes >= 2 * facts.busy_pes:  # else parts would be uneven, and lie badly in memory
-        yield suggested("idle-pes", f"cut the work into {facts.all_pes} programs", told, gain)
+    if gain > 0.15 and pes >= 2 * facts.busy_pes:  # else parts would be uneven, and lie badly in memory
+        change = f"cut the work into {pes} programs"
+        if near:
+            change += ", on one package (--device sip:0)"
+        elif not facts.triton and facts.moved.nbytes:
+            change += ", and place tensors beside them (kb.Shard(…) what is theirs, kb.Replicate() what they share)"
+        yield suggested("idle-pes", change, told, gain)
     else:
         yield noted("idle-pes", told, 1 - facts.busy_pes / facts.all_pes)
+
+
+def polls(facts: Facts) -> bool:
+    """Whether programs ask by atomics, again and again, whether others have come so far."""
+    return facts.reads and facts.share("atomic") > 0.3
+
+
+def _divided_loads(facts: Facts, own: float) -> float:
+    """Return which part of the time of loads and stores is divided among more programs."""
+    trips, (_, turns) = facts.trips, facts.turns("load")
+    together = sum(trips.values()) or 1.0
+    divided = (trips["serialisation"] + trips["service"]) / together, trips["queueing"] / together
+    of_loads = divided[0] * own + divided[1] * (2 * own - 1)
+    if turns > 2 and own > 0.5:  # a loop over its own data is divided, with its ways there and back
+        of_loads = max(of_loads, 1 - 1 / turns)
+    return of_loads
 
 
 def uneven(facts: Facts) -> Iterator[Advice]:
@@ -47,7 +66,10 @@ def uneven(facts: Facts) -> Iterator[Advice]:
             yield suggested("last-round", f"cut the work into a multiple of {facts.pes} programs", told, gain)
         else:
             yield noted("last-round", told, gain)
-    elif gain > 0.25 and facts.more_work > 0.1 and facts.share("message") < 0.3:  # else it waits for others
+    elif gain > 0.25 and facts.slower > 0.25:
+        told = f"{facts.last.last} takes {1 + facts.slower:.1f} times as long for the same commands as other PEs"
+        yield noted("slow-pe", told, gain)
+    elif gain > 0.25 and facts.more_work > 0.1 and facts.share("message") < 0.3 and not polls(facts):
         told = (
             f"PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last}, which has more to do, "
             f"{format_time(facts.last.time_ns)}"
@@ -62,7 +84,7 @@ def atomics(facts: Facts) -> Iterator[Advice]:
         again = moved.atomics_again / moved.atomics
         lines = ", ".join(dict.fromkeys(call.line for call in facts.calls("atomic")))
         told = f"{share:.0%} of the path are atomics ({lines})"
-        if again > 0.25:
+        if again > 0.25 and not polls(facts):
             told += f", {again:.0%} of them at a place where the same program had one before"
             yield suggested("atomics", "add up in each program first, with one atomic at its end", told, share * again)
         else:
@@ -85,8 +107,11 @@ def messages(facts: Facts) -> Iterator[Advice]:
     if others > 0.25:
         lines = ", ".join(dict.fromkeys(call.line for call in path if kind_of(call) == "message"))
         told = f"PEs work in turn: for {others:.0%} of the path {facts.last.last} waits for what others compute before"
-        change = f"compute what needs no message before tl.recv ({lines})"
-        yield suggested("in-turn", change, told + " they send", others)
+        if facts.free_ns > LEAST * facts.last.time_ns:
+            change = f"compute what needs no message before tl.recv ({lines})"
+            yield suggested("in-turn", change, told + " they send", min(others, facts.free_ns / facts.last.time_ns))
+        else:
+            yield noted("in-turn", told + " they send", others)
     if late > 0.2:
         told = f"for {late:.0%} of the path PEs wait for a launch that begins later on others"
         yield suggested("late-launch", "give ranks equal work before it", told, late)
@@ -100,11 +125,12 @@ def around(facts: Facts) -> Iterator[Advice]:
         what = "host copies take" if facts.copied else "telling the device's page tables where tensors lie takes"
         yield noted("copies", f"{what} {share:.0%} of the run, and none of the kernel's time", share)
     launch = facts.phases["launch"]
-    if launch > facts.kernel_ns:
-        told = f"launching takes {format_time(launch)}, longer than the kernel"
+    if launch > facts.kernel_ns or (facts.launches > 3 and launch > 0.25 * facts.total_ns):
+        than = "longer than the kernel" if launch > facts.kernel_ns else f"{launch / facts.total_ns:.0%} of the run"
+        told = f"launching takes {format_time(launch)}, {than}"
         if facts.launches > 1:
             gain = launch / facts.total_ns * (1 - 1 / facts.launches)
-            change = f"the work of the {facts.launches} launches of {facts.kernel} in one"
+            change = f"do the work of the {facts.launches} launches of {facts.kernel} in one"
             yield suggested("launch", change, told, gain, "run")
         else:
             yield noted("launch", told, launch / facts.total_ns)

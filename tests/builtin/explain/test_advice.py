@@ -52,14 +52,24 @@ def loads_again(a: Any, c: Any, keeps: bool, tl: Any) -> None:
 
 
 def in_turn(a: Any, c: Any, early: bool, tl: Any) -> None:
-    """Hand a tile from PE to PE; compute before it comes, or when it is there."""
-    me, w = tl.program_id(0), tl.full((128, 128), 1.0, "f32")
+    """Hand a tile from PE to PE, and add what each computes: before it comes, or when it is there."""
+    me, w, x = tl.program_id(0), tl.full((128, 128), 1.0, "f32"), None
     if me and not early:
-        w = w + tl.recv((128, 128), "f32", me - 1)
+        x = tl.recv((128, 128), "f32", me - 1)
     for _ in range(4):
         w = tl.exp(w)
     if me and early:
-        w = w + tl.recv((128, 128), "f32", me - 1)
+        x = tl.recv((128, 128), "f32", me - 1)
+    if me < tl.num_programs(0) - 1:
+        tl.send(w if x is None else w + x, me + 1)
+
+
+def passes_on(a: Any, c: Any, _: bool, tl: Any) -> None:
+    """Hand a tile from PE to PE that each computes something of: nothing can be done before it comes."""
+    me, w = tl.program_id(0), tl.full((128, 128), 1.0, "f32")
+    w = tl.recv((128, 128), "f32", me - 1) if me else w
+    for _ in range(4):
+        w = tl.exp(w)
     if me < tl.num_programs(0) - 1:
         tl.send(w, me + 1)
 

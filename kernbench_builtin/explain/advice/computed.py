@@ -1,0 +1,232 @@
+"""What the units of a run computed, and what of it could be saved: figures that its advice is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kernbench_core.oplog.spill import take
+from kernbench_core.values.dtypes import itemsize
+
+if TYPE_CHECKING:
+    from kernbench_builtin.machines.figures.launch import LaunchFigures
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.oplog.forms import RecordForm
+
+#: Shares of the cycles of divisions that tl.sigmoid for 1 / (1 + exp(-x)) saves, and a product for a quotient: 12 for
+#: 14, of which the division has 7, and 1 for 7.
+_OF_SIGMOIDS, _OF_QUOTIENTS = 2 / 7, 6 / 7
+#: A divisor of so many times fewer elements is worth 1 / divisor.
+_FEW: Final = 16
+#: So many products are added up to one element, of so many in all, where a matrix unit does it better.
+_ADDED, _PRODUCTS = 16, 4096
+
+
+@attrs.frozen
+class Products:
+    """Say what the products of a run were: the most `rows` of one, and whether most add to the one before.
+
+    `rows_at_most` is what rows could be, by the multiplications for each element moved. Most are of `dtype`, of which
+    arrays do `slower` times fewer than of f16; 1 where that is not known.
+    """
+
+    rows: int
+    rows_at_most: float
+    adds: bool
+    dtype: str
+    slower: float
+
+
+@attrs.frozen
+class Vectors:
+    """Say what could be saved of the time of vector units at work, as shares of it.
+
+    `sigmoids` by tl.sigmoid, `quotients` by products with 1 / divisor (`more_ops`: which is an op of its own),
+    `by_hand` by tl.dot for products that are added up, of so many `added` to one; `wide` is the share of ops on f64.
+    """
+
+    sigmoids: float = 0.0
+    quotients: float = 0.0
+    more_ops: bool = False
+    by_hand: float = 0.0
+    added: int = 0
+    wide: float = 0.0
+
+
+def products_of(session: GraphEngine, at_least: int) -> Products:
+    """Return what products were, where launches move so many bytes of HBM at least."""
+    columns = session.op_log.columns
+    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
+    rows, multiplied, adds, every, of_dtype = 0, 0.0, 0, 0, dict[str, float]()
+    for number in range(len(columns.templates)):
+        form = columns.form(number)
+        if form.op_kind == "gemm" and "shape_b" in form.constants:
+            m, (k, n) = form.constants["shape_a"][-2], form.constants["shape_b"][-2:]
+            dtype = form.constants["dtype_in"]
+            rows = max(rows, m)
+            multiplied += float(times[number]) * m * k * n * itemsize(dtype)
+            of_dtype[dtype] = of_dtype.get(dtype, 0.0) + float(times[number]) * m * k * n
+            every += int(times[number])
+            adds += int(times[number]) if form.constants.get("accumulate") else 0
+    dtype = max(of_dtype, key=lambda each: of_dtype[each], default="")
+    at_most = multiplied / at_least if at_least else np.inf
+    return Products(rows, at_most, adds > every / 2, dtype, _slower(session, dtype))
+
+
+def _slower(session: GraphEngine, dtype: str) -> float:
+    """Return how many times fewer products an array does of a dtype than of f16."""
+    arrays = (node for node in session.hardware.graph.nodes.values() if node.kind == "pe_gemm")
+    rates = next((node.params.get("rates") for node in arrays), None)
+    if not isinstance(rates, dict) or dtype not in rates or "f16" not in rates:
+        return 1.0
+    return float(rates["f16"] / rates[dtype])
+
+
+def vectors_of(session: GraphEngine) -> Vectors:
+    """Return what could be saved of what vector units did."""
+    ops = [*_vector_ops(session)]
+    together = sum(op.together for op in ops)
+    if not together:
+        return Vectors()
+    divisions = [op for op in ops if op.form.op_name == "div"]
+    same = sum(op.times * op.elements for op in divisions if [*op.shapes[-1:]] == [op.out])
+    exponentials = sum(op.times * op.elements for op in ops if op.form.op_name == "exp")
+    alike = sum(op.times * op.working_ns for op in divisions if [*op.shapes[-1:]] == [op.out])
+    sigmoids = _OF_SIGMOIDS * alike if 0.5 * same < exponentials < 2 * same else 0.0
+    quotients = sum(op.times * max(0.0, _quotient(op)) for op in divisions)
+    by_hand, added = _by_hand(ops)
+    wide = sum(op.together for op in ops if op.form.constants.get("dtype") == "f64")
+    more_ops = any(_quotient(op) > 0 and not op.constant_divisor for op in divisions)
+    return Vectors(sigmoids / together, quotients / together, more_ops, by_hand / together, added, wide / together)
+
+
+@attrs.frozen
+class _VectorOps:
+    """Ops of one form: how many `times`, in ns of each, `working_ns` without start-up."""
+
+    form: RecordForm
+    times: int
+    ns: float
+    working_ns: float
+
+    @property
+    def together(self) -> float:
+        return self.times * self.ns
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(shape) for shape in self.form.constants.get("input_shapes", ())]
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        return tuple(self.form.constants.get("shape_out", ()))
+
+    @property
+    def constant_divisor(self) -> bool:
+        return self.form.spaces[1:2] == ("immediate",)
+
+    @property
+    def elements(self) -> int:
+        return int(np.prod(self.out))
+
+
+def _vector_ops(session: GraphEngine) -> Iterator[_VectorOps]:
+    columns, nodes = session.op_log.columns, session.hardware.graph.nodes
+    template = np.asarray(columns.template[:])
+    took = np.asarray(columns.t_end[:]) - np.asarray(columns.t_start[:])
+    starts_up = np.zeros(len(columns.components))
+    for name, number in columns.components.items():
+        starts_up[number] = float(nodes[name].params.get("overhead", 0.0)) if nodes[name].kind == "pe_math" else np.inf
+    working = took - starts_up[np.asarray(columns.component[:], np.int64)]
+    times, ns, working_ns = (
+        np.bincount(template, weights, len(columns.templates)) for weights in (None, took, np.maximum(working, 0.0))
+    )
+    for number in range(len(columns.templates)):
+        form = columns.form(number)
+        if form.op_kind == "math" and times[number] and form.constants.get("shape_out") is not None:
+            each = float(ns[number] / times[number]), float(working_ns[number] / times[number])
+            yield _VectorOps(form, int(times[number]), *each)
+
+
+def _quotient(op: _VectorOps) -> float:
+    """Return what one quotient saves that becomes a product with 1 / divisor, in ns: that is an op of its own."""
+    divisor = int(np.prod(op.shapes[-1])) if op.shapes else 0
+    if not divisor or _FEW * divisor > op.elements:
+        return 0.0
+    once = 0.0 if op.constant_divisor else op.ns - op.working_ns + op.working_ns * divisor / op.elements
+    return _OF_QUOTIENTS * op.working_ns - once
+
+
+def _by_hand(ops: list[_VectorOps]) -> tuple[float, int]:
+    """Return the time of products of a tile with a smaller one that are added up, and how many to one element."""
+    found, added = 0.0, 0
+    for product in ops:
+        of_fewer = any(0 < np.prod(shape) < product.elements for shape in product.shapes if shape)
+        if product.form.op_name != "mul" or not of_fewer or product.elements < _PRODUCTS:
+            continue
+        for total in ops:
+            alike = total.form.op_name == "sum" and total.shapes[:1] == [product.out]
+            if alike and product.times <= 2 * total.times and product.elements >= _ADDED * total.elements:
+                found += product.together + total.together
+                added = product.elements // total.elements
+                break
+    return found, added
+
+
+def more_work(session: GraphEngine, launch: LaunchFigures) -> tuple[float, float]:
+    """Return by which share a launch's slowest PE had more to do than the mean, and by which its units were slower.
+
+    It has more to do where it issued more commands, or such that take longer on average, whichever is more. Atomics do
+    not count: who waits for others asks again.
+    """
+    columns, pes = session.op_log.columns, session.hardware.layout.pes
+    start, pe = np.asarray(columns.t_start[:]), np.asarray(columns.op_pe[:])
+    rows = np.flatnonzero((pe >= 0) & (np.asarray(columns.stage_pe[:]) < 0) & (start >= launch.started_ns))
+    rows = rows[start[rows] <= launch.ended_ns]
+    template = take(columns.template, rows)
+    works = np.array([not name.endswith((".pe_dma", ".pe_ipcq")) for name in columns.components])
+    counts = np.array([not each.sig[1].startswith("atomic") for each in columns.templates])[template]
+    took = (take(columns.t_end, rows) - start[rows]) * works[take(columns.component, rows)]
+    times = np.maximum(np.bincount(template, minlength=len(columns.templates)), 1)
+    usual = (np.bincount(template, took, len(columns.templates)) / times)[template]
+    last = next(number for number, site in enumerate(pes) if site.prefix == launch.last)
+
+    def beyond(weights: npt.NDArray[np.float64]) -> float:
+        each = np.bincount(pe[rows], weights, len(pes))
+        mean = each[each > 0].mean() if (each > 0).any() else 0.0
+        return float(each[last] / mean) - 1 if mean else 0.0
+
+    more = max(beyond(counts.astype(np.float64)), beyond(usual))
+    own = pe[rows] == last
+    slower = float(took[own].sum() / usual[own].sum()) - 1 if usual[own].any() else 0.0
+    return more, slower
+
+
+def free_of_messages(session: GraphEngine, launch: LaunchFigures) -> float:
+    """Return how long a launch's slowest PE computed, after its first message came, what followed from no message."""
+    columns, pes = session.op_log.columns, session.hardware.layout.pes
+    names = np.array([template.sig[1] for template in columns.templates])
+    last = next(number for number, site in enumerate(pes) if site.prefix == launch.last)
+    start, pe = np.asarray(columns.t_start[:]), np.asarray(columns.op_pe[:])
+    rows = np.flatnonzero((pe == last) & (np.asarray(columns.stage_pe[:]) < 0) & (start >= launch.started_ns))
+    rows = rows[np.argsort(take(columns.op_issue, rows), kind="stable")]
+    came = names[take(columns.template, rows)] == "ipcq_recv"
+    if not came.any():
+        return 0.0
+    works = np.array([not name.endswith((".pe_dma", ".pe_ipcq")) for name in columns.components])
+    works_too = works[take(columns.component, rows)]
+    begins, ends = (take(columns.row_starts()[2], rows + more).tolist() for more in (0, 1))
+    issues, took = take(columns.op_issue, rows).tolist(), (take(columns.t_end, rows) - start[rows]).tolist()
+    follows, free = set[tuple[int, int]](), 0.0
+    for at in range(int(np.argmax(came)), len(rows)):
+        inputs = columns.values[begins[at] : ends[at]]
+        makers = {maker for value in inputs for maker in (value.writer, *value.makers())}
+        if came[at] or any(maker in follows or (maker is not None and maker[0] != last) for maker in makers):
+            follows.add((last, issues[at]))
+        elif works_too[at]:
+            free += took[at]
+    return free
