@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from kernbench_builtin.explain.advice.computing import by_hand, divisions, issue, masked, small_ops, small_tiles, wide
+from kernbench_builtin.explain.advice.computing import (
+    by_hand,
+    divisions,
+    issue,
+    masked,
+    small_composites,
+    small_ops,
+    small_tiles,
+    wide,
+)
 from kernbench_builtin.explain.advice.facts import Facts
-from kernbench_builtin.explain.advice.moving import far_data, hot_place, moved_again, not_ahead, small_transfers
+from kernbench_builtin.explain.advice.moving import (
+    far_data,
+    hot_place,
+    moved_again,
+    not_ahead,
+    small_transfers,
+    stored_before,
+)
 from kernbench_builtin.explain.advice.rule import FACT, LEAST, Advice, Rule
-from kernbench_builtin.explain.advice.sharing import around, atomics, idle_pes, messages, uneven
+from kernbench_builtin.explain.advice.sharing import around, atomics, idle_pes, in_sequence, messages, uneven
 
 RULES: Final[tuple[Rule, ...]] = (
-    idle_pes, uneven, far_data, not_ahead, moved_again, small_transfers, masked, small_tiles, hot_place, divisions,
-    small_ops, by_hand, wide, issue, atomics, messages, around,
+    idle_pes, uneven, far_data, not_ahead, moved_again, stored_before, small_transfers, masked, small_tiles,
+    small_composites, hot_place, divisions, small_ops, by_hand, wide, issue, atomics, messages, around, in_sequence,
 )  # fmt: skip
 """All of them, in no order."""
 

@@ -31,7 +31,8 @@ class Products:
     """Say what the products of a run were: the most `rows` of one, and whether most add to the one before.
 
     `rows_at_most` is what rows could be, by the multiplications for each element moved. Most are of `dtype`, of which
-    arrays do `slower` times fewer than of f16; 1 where that is not known.
+    arrays do `slower` times fewer than of f16; 1 where that is not known. Tiles of composites have so many
+    multiplications, `of_tile`, on average.
     """
 
     rows: int
@@ -39,6 +40,7 @@ class Products:
     adds: bool
     dtype: str
     slower: float
+    of_tile: float
 
 
 @attrs.frozen
@@ -61,7 +63,7 @@ def products_of(session: GraphEngine, at_least: int) -> Products:
     """Return what products were, where launches move so many bytes of HBM at least."""
     columns = session.op_log.columns
     times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
-    rows, multiplied, adds, every, of_dtype = 0, 0.0, 0, 0, dict[str, float]()
+    rows, multiplied, adds, every, of_dtype, of_composites, tiles = 0, 0.0, 0, 0, dict[str, float](), 0.0, 0
     for number in range(len(columns.templates)):
         form = columns.form(number)
         if form.op_kind == "gemm" and "shape_b" in form.constants:
@@ -72,9 +74,12 @@ def products_of(session: GraphEngine, at_least: int) -> Products:
             of_dtype[dtype] = of_dtype.get(dtype, 0.0) + float(times[number]) * m * k * n
             every += int(times[number])
             adds += int(times[number]) if form.constants.get("accumulate") else 0
+            of_composites += float(times[number]) * m * k * n if form.op_name.startswith("composite") else 0.0
+        elif form.op_kind == "gemm":
+            tiles += int(times[number])
     dtype = max(of_dtype, key=lambda each: of_dtype[each], default="")
     at_most = multiplied / at_least if at_least else np.inf
-    return Products(rows, at_most, adds > every / 2, dtype, _slower(session, dtype))
+    return Products(rows, at_most, adds > every / 2, dtype, _slower(session, dtype), of_composites / max(tiles, 1))
 
 
 def _slower(session: GraphEngine, dtype: str) -> float:

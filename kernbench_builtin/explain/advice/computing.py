@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kernbench_builtin.explain.advice.facts import Facts
 from kernbench_builtin.explain.advice.rule import LARGER, LEAST, Advice, at_line, noted, suggested
@@ -11,6 +11,9 @@ from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import PathCall
+
+#: A tile of so many multiplications takes longer than its way.
+_FEW_PRODUCTS: Final = 64 * 64 * 64
 
 
 def masked(facts: Facts) -> Iterator[Advice]:
@@ -50,6 +53,18 @@ def small_tiles(facts: Facts) -> Iterator[Advice]:
             yield suggested("small-tiles", change, told, share * fill.unfilled_ns / fill.busy_ns / 2)
         else:
             yield noted("small-tiles", told, share)
+
+
+def small_composites(facts: Facts) -> Iterator[Advice]:
+    """Composites of tiles so small that these mostly wait for their way."""
+    share, of_tile = facts.share("composite"), facts.products.of_tile
+    if share > 0.5 and 0 < of_tile < _FEW_PRODUCTS and facts.latency > 0.3:
+        called = facts.calls("composite")[0]
+        told = (
+            f"tiles have {of_tile:,.0f} multiplications on average, and {facts.latency:.0%} of their ways is latency"
+        )
+        gain = share * facts.latency * (1 - 1 / LARGER)
+        yield suggested("small-tiles", f"tiles {LARGER} times as large in {_called(called)}", told, gain)
 
 
 def _called(call: PathCall | None) -> str:

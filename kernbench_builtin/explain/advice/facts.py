@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -76,7 +77,8 @@ class Facts:
     `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
     all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
-    `packages`; `programs` are those of the PE with most, and of all; `more_work` is how much more the slowest PE had to
+    `packages`; `programs` are those of the PE with most, and of all; for `apart_ns`
+    launches waited that need not, `more_work` is how much more the slowest PE had to
     do than the mean, from 0, `slower` how much slower its units were; in `free_ns`, after its first message, they did
     what needs none. `fill` says what arrays were at work for, `waiting` which line's load in Triton does not
     go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything, `triton` whether
@@ -106,6 +108,7 @@ class Facts:
     packages: int
     programs: tuple[int, int]
     own_programs: int
+    apart_ns: float
     more_work: float
     slower: float
     free_ns: float
@@ -222,6 +225,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         packages=len({site.sip for site in handle.program.pes}),
         programs=(int(programs.max()), int(programs.sum())),
         own_programs=int(programs[names.index(last.last)]),
+        apart_ns=_apart(handles),
         more_work=more,
         slower=slower,
         free_ns=free_of_messages(session, last),
@@ -264,6 +268,17 @@ def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
     """Whether a launch ran while another one did."""
     times = handle.launch.ended_ns.values()
     return bool(times) and _began(handle) < last.ended_ns and max(times) > last.started_ns
+
+
+def _apart(handles: Sequence[LaunchHandle]) -> float:
+    """Return for how long launches ran that began when the one before had ended, and shared no PE or tensor with it."""
+    found = 0.0
+    for before, after in pairwise([handle for handle in handles if handle.launch.ended_ns]):
+        ended, end = (max(each.launch.ended_ns.values()) for each in (before, after))
+        shares = {*before.launch.programs} & {*after.launch.programs} or {*before.tensors} & {*after.tensors}
+        if not shares and ended <= _began(after):
+            found += min(ended - _began(before), end - _began(after))
+    return found
 
 
 def _together(launches: Sequence[LaunchFigures]) -> float:

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 #: An address without these says in which unit it is.
 _OFFSET_BITS = 36
 #: A cube is numbered by its package above so many bits.
-_CUBE_BITS = 32
+_CUBE_BITS: Final = 32
 #: Bits of a page, which placement=kb.Interleave(4096) gives one place, and of an area that may have a place of its own.
-_PAGE_BITS, _AREA_BITS = 12, 17
+_PAGE_BITS: Final = 12
+_AREA_BITS: Final = 17
 BURST: Final = 64
 """So many bytes a memory gives at least: a burst."""
+#: Records of a launch of which it is looked at whether they load what was stored.
+_COMPARED: Final = 1 << 16
 #: Regions of an access that are looked at to see how its pieces lie.
 _LOOKED_AT: Final = 4096
 
@@ -41,7 +44,8 @@ class Moved:
     cube moves. The slice of HBM that moves most moves `hot_times` the mean of those that move any, of `hot_pages` of 4
     KiB, about, and `hot_again` of it is loaded again. Of the `blocks` of the scratchpad that all moved, `taken` are the
     bytes that no mask left out. In one launch, `again` are the bytes of `loaded` ones that the same program had loaded
-    before, at least; `atomics_again` the atomics, of `atomics`, at a place where it had one before.
+    before, at least, and `back` those that its PE had stored; `atomics_again` the atomics, of `atomics`, at a place
+    where it had one before.
     """
 
     nbytes: int = 0
@@ -66,6 +70,7 @@ class Moved:
     taken: int = 0
     loaded: int = 0
     again: int = 0
+    back: int = 0
     atomics: int = 0
     atomics_again: int = 0
 
@@ -126,7 +131,34 @@ def moved_by(
             found.atomics += int(own.sum())
             found.atomics_again += int(again.sum())
         repeated.append(again)
+    found.back = _stored_before(session, accesses, launch)
     found.hot_times, found.hot_pages, found.hot_again = _hottest(accesses, repeated)
+    return found
+
+
+def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: int) -> int:
+    """Return how many bytes the PEs of a launch load as they stored them there before, in the same pieces."""
+    columns = session.op_log.columns
+    stored: dict[tuple[int, bytes], float] = {}
+    of_launch = [(access, np.flatnonzero(access.launch == launch)) for access in accesses]
+    if sum(len(rows) for _, rows in of_launch) > _COMPARED:
+        return 0
+    found = 0
+    for stores in (True, False):
+        for access, rows in of_launch:
+            if access.writes is not stores or not len(rows):
+                continue
+            order = np.argsort(access.owner, kind="stable")
+            parts = np.split(access.table[order], np.cumsum(np.bincount(access.owner, minlength=access.lists))[:-1])
+            keys, nbytes = [part.tobytes() for part in parts], access.each(access.table[:, 1] * access.table[:, 2])
+            pes, at = take(columns.op_pe, access.rows[rows]).tolist(), access.at[rows].tolist()
+            start, end = (take(column, access.rows[rows]).tolist() for column in (columns.t_start, columns.t_end))
+            for number, row in enumerate(rows.tolist()):
+                key = pes[number], keys[at[number]]
+                if stores:
+                    stored[key] = min(end[number], stored.get(key, np.inf))
+                elif stored.get(key, np.inf) <= start[number]:
+                    found += int(nbytes[row])
     return found
 
 
@@ -157,8 +189,8 @@ def _hottest(accesses: Sequence[HbmAccess], again: Sequence[npt.NDArray[np.bool_
     if not own:
         return 1.0, 0.0, 0.0
     often = sum(total for page, total in repeated.items() if page >> (_OFFSET_BITS - _PAGE_BITS) == hot)
-    pages = pages_of_one * own**2 / sum(each**2 for each in units[hot])
-    return own * len(units) / sum(moved.values()), pages, often / own
+    of_slice = pages_of_one * own**2 / sum(each**2 for each in units[hot])
+    return own * len(units) / sum(moved.values()), of_slice, often / own
 
 
 def _bytes_by_place(

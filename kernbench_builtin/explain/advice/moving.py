@@ -127,6 +127,22 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
         yield suggested("moved-again", change, told, gain)
 
 
+def stored_before(facts: Facts) -> Iterator[Advice]:
+    """What a PE loads as it stored it before, where the scratchpad has room for it."""
+    moved, (most, room), memory = facts.moved, facts.scratchpad, facts.use("hbm_ctrl channel")
+    share, each = moved.back / moved.loaded if moved.loaded else 0.0, moved.back / max(facts.pes, 1)
+    gain = facts.share("load") * share
+    if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
+        gain = max(gain, memory.mean_utilisation * moved.back / moved.nbytes)
+    if share > 0.2 and each < room - most:
+        lines = " or ".join(dict.fromkeys(call.line for call in facts.calls("load")))
+        told = (
+            f"{share:.0%} of what PEs load they had stored before, and {format_bytes(room - most)} of the "
+            f"scratchpad are free for {format_bytes(round(each))}"
+        )
+        yield suggested("stored-before", f"keep in the scratchpad what tl.load ({lines}) brings back", told, gain)
+
+
 def small_transfers(facts: Facts) -> Iterator[Advice]:
     """Loads and stores of scattered bytes, or of so few that they take latency."""
     moved, share = facts.moved, waits(facts)

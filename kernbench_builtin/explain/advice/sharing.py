@@ -13,7 +13,7 @@ from kernbench_core.units import format_time
 
 def idle_pes(facts: Facts) -> Iterator[Advice]:
     """PEs without a program; what all programs load, and a way there and back, is not divided among more of them."""
-    if facts.busy_pes >= facts.all_pes:
+    if facts.busy_pes >= facts.all_pes or facts.apart_ns > 0.25 * facts.total_ns:  # others could have the rest
         return
     own = own_share(facts)
     near = facts.triton and own < SHARED and facts.packages > 1  # what they share, others have in another package
@@ -134,3 +134,10 @@ def around(facts: Facts) -> Iterator[Advice]:
             yield suggested("launch", change, told, gain, "run")
         else:
             yield noted("launch", told, launch / facts.total_ns)
+
+
+def in_sequence(facts: Facts) -> Iterator[Advice]:
+    """Launches that wait for others with which they share no PE and no tensor."""
+    gain = facts.apart_ns / facts.total_ns if facts.total_ns else 0.0
+    told = "launches run one after the other that share no PE and no tensor"
+    yield suggested("in-sequence", "rt.launch(…, wait=False)", told, gain, "run")
