@@ -48,6 +48,24 @@ def test_samples_of_eight_of_one_kind_are_not_told_apart(shape: str, most: int) 
     assert missed <= most
 
 
+@pytest.mark.parametrize("gain", [0.0, 2.0])
+def test_a_contest_calls_no_candidate_better_by_chance_and_misses_no_gain(gain: float) -> None:
+    """Of 8 candidates that are the same at most 1 in 100 contests has one shown to be worse; the single times err, too.
+
+    One that is better by twice the usual spread is chosen in every contest, and shown to be better than all others.
+    """
+    rng = random.Random(7)
+    usual = float(np.median([TimeSpread.of(rng.gauss(1000.0, 1.0) for _ in range(8)).width_ns for _ in range(500)]))
+    shown = 0
+    for _ in range(400):
+        means = {str(number): 1000.0 - gain * usual * (number == 3) for number in range(8)}
+        times = {name: rng.gauss(mean, 1.0) for name, mean in means.items()}
+        found = contest(times, lambda name, means=means: TimeSpread.of(rng.gauss(means[name], 1.0) for _ in range(8)))
+        shown += len(found.equals) < len(found.spreads)
+        assert not gain or found.equals == ("3",)
+    assert shown == 400 if gain else shown <= 4
+
+
 SPREADS = st.lists(st.lists(st.integers(100, 140), min_size=3, max_size=3), min_size=1, max_size=6)
 
 
