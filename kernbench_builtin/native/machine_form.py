@@ -41,33 +41,61 @@ def unsupported(hardware: Hardware) -> list[str]:
 
 
 @attrs.define(eq=False)
+class MachineLayout:
+    """What machines have in common that differ in times alone, and whose ways are the same: how all is numbered."""
+
+    nodes: dict[str, int]
+    asked: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
+    """The ways between two nodes that were asked for, and their numbers."""
+    paths: dict[tuple[str, ...], int] = attrs.field(factory=dict)
+    of_ways: list[float] = attrs.field(factory=list)
+    """The ways as the engine reads them, once all were asked for."""
+    of_wires: list[list[float]] = attrs.field(factory=list)
+    """What a wire has besides its times: where it ends, whether inside of a node, and its rule."""
+
+
+@attrs.define(eq=False)
 class MachineForm:
     """Number the nodes, wires and ways of `hardware`; `numbers` is the machine as the engine reads it.
 
-    Ways are numbered as they are asked for, so that all of them have to be asked for before.
+    Ways are numbered as they are asked for, so that all of them have to be asked for before; or they are those of the
+    `layout` of another machine.
     """
 
     hardware: Hardware
-    nodes: dict[str, int] = attrs.field(init=False)
-    _wires: dict[Wire, int] = attrs.field(init=False)
-    asked: dict[tuple[str, str, str], int] = attrs.field(factory=dict)
-    """The ways between two nodes that were asked for, and their numbers."""
-    _paths: dict[tuple[str, ...], int] = attrs.field(factory=dict)
+    layout: MachineLayout | None = None
 
     def __attrs_post_init__(self) -> None:
-        self.nodes = {name: number for number, name in enumerate(self.hardware.components)}
-        self._wires = {wire: wire.number - 1 for wire in self.hardware.wires}
+        if self.layout is not None:
+            return
+        self.layout = MachineLayout({name: number for number, name in enumerate(self.hardware.components)})
         for source, to in self.hardware.graph.edges:
             prefix = pe_prefix(source)
             inside = prefix is not None and prefix == pe_prefix(to)
             if inside and (to, source) in self.hardware.graph.edges:
                 self.path((source, to))
 
+    @property
+    def _known(self) -> MachineLayout:
+        assert self.layout is not None, "made with the form"
+        return self.layout
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """The numbers of nodes."""
+        return self._known.nodes
+
+    @property
+    def asked(self) -> dict[tuple[str, str, str], int]:
+        """The ways that were asked for, and their numbers."""
+        return self._known.asked
+
     def path(self, nodes: tuple[str, ...]) -> int:
         """Return the number of a way, and give its way back one."""
-        number = self._paths.get(nodes)
+        paths = self._known.paths
+        number = paths.get(nodes)
         if number is None:
-            number = self._paths[nodes] = len(self._paths)
+            number = paths[nodes] = len(paths)
             self.path(nodes[::-1])
         return number
 
@@ -104,24 +132,30 @@ class MachineForm:
 
     def numbers(self) -> list[float]:
         """Return the machine as the engine reads it."""
-        components, wires = self.hardware.components, sorted(self._wires, key=lambda wire: wire.number)
+        components, layout = self.hardware.components, self._known
+        wires = sorted(self.hardware.wires, key=lambda wire: wire.number)
         described = [number for each in components.values() for number in self._node(each)]
         out: list[float] = [len(components), *(_MODELS[type(each)][0] for each in components.values()), len(wires)]
-        for wire in wires:
-            out += self._wire(wire)
-        out.append(len(self._paths))
-        for nodes in self._paths:
-            out.append(len(nodes))
-            for before, node in zip(("", *nodes), nodes, strict=False):
-                out += [self.nodes[node], self._wire_of(before, node)]
-            out.append(self._paths[nodes[::-1]])
-        return out + described
+        layout.of_wires = layout.of_wires or [self._end_of(wire) for wire in wires]
+        for fixed, wire in zip(layout.of_wires, wires, strict=True):
+            out += fixed
+            out += (wire.bandwidth, wire.latency, wire.payload_bytes, wire.header_bytes)
+        if layout.of_ways[:1] != [len(layout.paths)]:
+            layout.of_ways = [*self._ways()]
+        return out + layout.of_ways + described
 
-    def _wire_of(self, source: str, to: str) -> int:
-        wire = self.hardware.components[source].out_ports.get(to) if source else None
-        return -1 if wire is None else self._wires[wire]
+    def _ways(self) -> Iterator[float]:
+        nodes, paths, components = self.nodes, self._known.paths, self.hardware.components
+        yield len(paths)
+        for way in paths:
+            yield len(way)
+            for before, node in zip(("", *way), way, strict=False):
+                wire = components[before].out_ports.get(node) if before else None
+                yield nodes[node]
+                yield -1 if wire is None else wire.number - 1
+            yield paths[way[::-1]]
 
-    def _wire(self, wire: Wire) -> list[float]:
+    def _end_of(self, wire: Wire) -> list[float]:
         internal = "#" in wire.name
         node = wire.name.partition("#")[0] if internal else wire.name.partition("->")[2]
         receiver = self.hardware.components[node]
@@ -132,8 +166,7 @@ class MachineForm:
             rule = _AS_MEMORY
         elif isinstance(receiver, PeDma):
             rule = _AS_DMA
-        framing = wire.payload_bytes, wire.header_bytes
-        return [self.nodes[node], int(internal), rule, wire.bandwidth, wire.latency, *framing]
+        return [self.nodes[node], int(internal), rule]
 
     def _node(self, component: Any) -> Iterator[float]:
         yield from _MODELS[type(component)][1](self, component)
@@ -145,7 +178,7 @@ class MachineForm:
 
     def _memory(self, component: Any) -> list[float]:
         wires = component.channel_wires
-        return [grid_ceil(component._overhead), len(wires), *(self._wires[wire] for wire in wires)]
+        return [grid_ceil(component._overhead), len(wires), *(wire.number - 1 for wire in wires)]
 
     def _cpu(self, component: PeCpu) -> list[float]:
         times = grid_ceil(component.dispatch_overhead_ns), grid_ceil(component.element_read_ns)
@@ -161,8 +194,8 @@ class MachineForm:
             len(component._reads.free), len(component._writes.free),
             -1 if mmu is None else nodes[mmu.id],
             -1 if tcm is None else nodes[tcm.id],
-            -1 if to_tcm is None else self._wires[to_tcm],
-            -1 if from_tcm is None else self._wires[from_tcm],
+            -1 if to_tcm is None else to_tcm.number - 1,
+            -1 if from_tcm is None else from_tcm.number - 1,
             self.path(note) if note[1] in component.out_ports else -1,
         ]  # fmt: skip
 

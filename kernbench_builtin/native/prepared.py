@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import numpy as np
 
 from kernbench_builtin.machines.perturbation import OF_TIME
+from kernbench_builtin.native.machine_form import MachineForm, MachineLayout
 from kernbench_builtin.native.stream_form import Asked, StreamForm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kernbench_builtin.native.machine_form import MachineForm
     from kernbench_builtin.native.recording import Recording
+    from kernbench_core.engine.hardware import Hardware
 
     Numbers: TypeAlias = NDArray[np.float64]
 
@@ -27,45 +28,63 @@ _MOST: Final = 8
 class PreparedStream:
     """A recording as the engine reads it, for machines of which `alike` is equal, and the ways are numbered alike.
 
-    `asked` has the places of numbers that depend on times, and what to ask for.
+    `edges` says what the ways follow from, and `asked` which numbers depend on times, and what to ask for.
     """
 
     alike: Sequence[Any]
-    ways: Mapping[tuple[str, str, str], int]
+    edges: Sequence[tuple[object, ...]]
+    layout: MachineLayout
     numbers: Numbers
-    asked: Sequence[tuple[int, tuple[Any, ...]]]
+    places: Sequence[int]
+    asked: Sequence[tuple[Any, ...]]
 
-    def on(self, recording: Recording, form: MachineForm) -> Numbers | None:
-        """Return the numbers on another machine; None where its ways are numbered otherwise."""
-        if any(form.way(ends) != number for ends, number in self.ways.items()):
-            return None
+    def form_on(self, hardware: Hardware, edges: Sequence[tuple[object, ...]]) -> MachineForm | None:
+        """Return the form of another machine; None where its ways are numbered otherwise."""
+        if edges == self.edges:
+            return MachineForm(hardware, self.layout)
+        form = MachineForm(hardware)
+        same = all(form.way(ends) == number for ends, number in self.layout.asked.items())
+        return form if same else None
+
+    def on(self, recording: Recording, form: MachineForm) -> Numbers:
+        """Return the numbers on the machine of a form of this."""
         stream = StreamForm(recording, form)
         found = self.numbers.copy()
-        found[[at for at, _ in self.asked]] = [stream.again(what) for _, what in self.asked]
+        found[self.places] = [*map(stream.again, self.asked)]
         return found
 
 
-def stream_on(recording: Recording, form: MachineForm, prepared: list[PreparedStream]) -> Numbers:
-    """Return a recording as the engine reads it on a machine."""
-    alike = _alike(form)
+def numbers_on(recording: Recording, hardware: Hardware, prepared: list[PreparedStream]) -> tuple[Numbers, Numbers]:
+    """Return a machine and a recording as the engine reads them; of those `prepared` one is used, or one more made."""
+    alike, edges = _alike(hardware), _edges(hardware)
     for at, each in enumerate(prepared):
-        if each.alike == alike:
-            found = each.on(recording, form)
-            if found is not None:
-                prepared.append(prepared.pop(at))
-                return found
+        form = each.form_on(hardware, edges) if each.alike == alike else None
+        if form is not None:
+            prepared.append(prepared.pop(at))
+            stream = each.on(recording, form)  # which may ask for ways, so that the machine comes later
+            return np.array(form.numbers(), np.float64), stream
+    form = MachineForm(hardware)
     numbers = StreamForm(recording, form).numbers()
+    machine = np.array(form.numbers(), np.float64)
     asked = [(at, number.what) for at, number in enumerate(numbers) if type(number) is Asked]
-    made = PreparedStream(alike, dict(form.asked), np.array(numbers, np.float64), asked)
+    assert form.layout is not None, "made with the form"
+    made = PreparedStream(
+        alike, edges, form.layout, np.array(numbers, np.float64), [at for at, _ in asked], [what for _, what in asked]
+    )
     prepared[:] = [*prepared[1 - _MOST :], made]
-    return made.numbers
+    return machine, made.numbers
 
 
-def _alike(form: MachineForm) -> list[Any]:
+def _edges(hardware: Hardware) -> list[tuple[object, ...]]:
+    """Return what ways follow from: the wires, and how long each takes."""
+    return [(ends, edge.kind, edge.latency) for ends, edge in hardware.graph.edges.items()]
+
+
+def _alike(hardware: Hardware) -> list[Any]:
     """Return what streams depend on in a machine besides its ways: sizes, counts and models, and no times."""
     timed: dict[str, frozenset[str]] = {}
-    found: list[Any] = [form.hardware.layout]
-    for name, component in form.hardware.components.items():
+    found: list[Any] = [hardware.layout]
+    for name, component in hardware.components.items():
         impl = component.node.impl
         if impl not in timed:
             timed[impl] = frozenset(param.name for param in type(component).PARAMS if param.dimension in OF_TIME)

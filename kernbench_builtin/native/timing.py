@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import numpy as np
 
-from kernbench_builtin.native.machine_form import MachineForm, unsupported
-from kernbench_builtin.native.prepared import PreparedStream, stream_on
+from kernbench_builtin.native.machine_form import unsupported
+from kernbench_builtin.native.prepared import PreparedStream, numbers_on
 from kernbench_builtin.native.recording import structure_of
 from kernbench_builtin.native.sources import MODULE, engine_checksum
 from kernbench_builtin.native.stream_form import NotTimed
@@ -157,12 +157,10 @@ class Retimer:
 def timed_on(recording: Recording, hardware: Hardware, prepared: list[PreparedStream]) -> NativeTimes:
     """Time a recording as `time_recording` does; streams that were `prepared` are used again, and others added."""
     library = _library()
-    form = MachineForm(hardware)
     try:
-        stream = stream_on(recording, form, prepared)
+        machine, stream = numbers_on(recording, hardware, prepared)
     except NotTimed as error:
         raise UsageError(f"the native engine must have a model of {error}, and has none.") from None
-    machine = np.array(form.numbers(), np.float64)
     engine = library.kernbench_native_open(machine.ctypes.data, stream.ctypes.data)
     try:
         while library.kernbench_native_advance(engine, _SLICE):
