@@ -3,8 +3,8 @@
 `near` is a rule of the launch alone. Of P programs on n PEs, and arrays of N elements in rows:
 
 1. A launch of one axis, and of ceil(R / B) programs for one of its `tl.constexpr` B from 2 on: pieces of B rows, one a
-   program. Of an array of one dimension, and of any where B is the only constant that may be a block (a power of two
-   from 16 on, or without one any from 16 on), with ceil(N / B): pieces of B elements.
+   program; R is N in an array of one dimension. Of any array where B is the only constant that may be a block (a power
+   of two from 16 on, or without one any from 16 on), with ceil(N / B): pieces of B elements.
 2. A launch of one axis whose only such block is B, with a program for each row: pieces of a row. So where B is the
    first that holds a row; but of 4 KiB where a row has less than 1 KiB, as nobody knows which a program takes.
 3. Other arrays of one dimension: pieces of one element where N = P, else of the next power of two of N / P, of
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: The least piece that an array is cut into which no program takes piece by piece, and the pieces of `interleaved`.
 _LEAST_BYTES, _INTERLEAVED_BYTES = 1 << 10, 4 << 10
-#: Pieces of several rows are no shorter.
-_BURST_BYTES = 64
 #: The least constant of a launch that may be a block.
 _LEAST_BLOCK = 16
 
@@ -91,8 +89,8 @@ class LaunchShape:
             if rows and -(-rows // block) == self.programs:
                 return block * row
         for count in self.counts:
-            if rows and -(-rows // count) == self.programs and count * row * item >= _BURST_BYTES:
-                return count * row
+            if -(-(rows or elements) // count) == self.programs:
+                return count * (row or 1)
         if rows and rows == self.programs and single:
             return row
         if rows and row <= single < 2 * row:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from kernbench_builtin.explain.advice.computing import (
     by_hand,
+    computed_again,
     divisions,
     issue,
     masked,
@@ -16,6 +19,7 @@ from kernbench_builtin.explain.advice.computing import (
 )
 from kernbench_builtin.explain.advice.facts import Facts
 from kernbench_builtin.explain.advice.moving import (
+    between_launches,
     far_data,
     hot_place,
     moved_again,
@@ -24,11 +28,12 @@ from kernbench_builtin.explain.advice.moving import (
     stored_before,
 )
 from kernbench_builtin.explain.advice.rule import FACT, LEAST, Advice, Rule
-from kernbench_builtin.explain.advice.sharing import around, atomics, idle_pes, in_sequence, messages, uneven
+from kernbench_builtin.explain.advice.sharing import around, atomics, idle_pes, in_sequence, in_turn, messages, uneven
 
 RULES: Final[tuple[Rule, ...]] = (
-    idle_pes, uneven, far_data, not_ahead, moved_again, stored_before, small_transfers, masked, small_tiles,
-    small_composites, hot_place, divisions, small_ops, by_hand, wide, issue, atomics, messages, around, in_sequence,
+    idle_pes, uneven, far_data, not_ahead, moved_again, stored_before, between_launches, small_transfers, masked,
+    small_tiles, small_composites, hot_place, divisions, small_ops, by_hand, wide, computed_again, issue, atomics,
+    messages, in_turn, around, in_sequence,
 )  # fmt: skip
 """All of them, in no order."""
 
@@ -36,5 +41,10 @@ RULES: Final[tuple[Rule, ...]] = (
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return what the rules say of a run, what could gain most first; then what is about the run, and facts."""
     found = [each for rule in RULES for each in rule(facts) if each.gain >= LEAST]
+    if facts.kernels > 1:  # of which the slowest is looked at
+        found = [
+            attrs.evolve(each, sentence=each.sentence.replace("less time.", f"less time of {facts.kernel}."))
+            for each in found
+        ]
     kinds = ("kernel", "run", FACT)
     return tuple(sorted(found, key=lambda each: (kinds.index(each.about), -each.gain, each.rule)))

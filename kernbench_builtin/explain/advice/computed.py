@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_builtin.explain.intervals import time_of_any
 from kernbench_core.oplog.spill import take
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.oplog.columns import Columns
     from kernbench_core.oplog.forms import RecordForm
 
 #: Shares of the cycles of divisions that tl.sigmoid for 1 / (1 + exp(-x)) saves, and a product for a quotient: 12 for
 #: 14, of which the division has 7, and 1 for 7.
 _OF_SIGMOIDS, _OF_QUOTIENTS = 2 / 7, 6 / 7
+#: Commands of a PE that are looked at for what follows from what.
+_FOLLOWED: Final = 1 << 16
+#: Sums that are looked at for what they add up.
+_SUMS: Final = 256
 #: A divisor of so many times fewer elements is worth 1 / divisor.
 _FEW: Final = 16
+#: Dtypes of elements that take twice as long as those of four bytes.
+_WIDE: Final = ("f64", "int64", "uint64")
 #: So many products are added up to one element, of so many in all, where a matrix unit does it better.
 _ADDED, _PRODUCTS = 16, 4096
 
@@ -48,7 +56,8 @@ class Vectors:
     """Say what could be saved of the time of vector units at work, as shares of it.
 
     `sigmoids` by tl.sigmoid, `quotients` by products with 1 / divisor (`more_ops`: which is an op of its own),
-    `by_hand` by tl.dot for products that are added up, of so many `added` to one; `wide` is the share of ops on f64.
+    `by_hand` by tl.dot for products that are added up, of so many `added` to one; `wide` is the share of ops on
+    elements of eight bytes, `starting` that of start-up.
     """
 
     sigmoids: float = 0.0
@@ -57,6 +66,7 @@ class Vectors:
     by_hand: float = 0.0
     added: int = 0
     wide: float = 0.0
+    starting: float = 0.0
 
 
 def products_of(session: GraphEngine, at_least: int) -> Products:
@@ -103,16 +113,20 @@ def vectors_of(session: GraphEngine) -> Vectors:
     alike = sum(op.times * op.working_ns for op in divisions if [*op.shapes[-1:]] == [op.out])
     sigmoids = _OF_SIGMOIDS * alike if 0.5 * same < exponentials < 2 * same else 0.0
     quotients = sum(op.times * max(0.0, _quotient(op)) for op in divisions)
-    by_hand, added = _by_hand(ops)
-    wide = sum(op.together for op in ops if op.form.constants.get("dtype") == "f64")
+    by_hand, added = _by_hand(ops, columns_of_sums(session))
+    wide = sum(op.together for op in ops if op.form.constants.get("dtype") in _WIDE)
+    starting = sum(op.times * (op.ns - op.working_ns) for op in ops)
     more_ops = any(_quotient(op) > 0 and not op.constant_divisor for op in divisions)
-    return Vectors(sigmoids / together, quotients / together, more_ops, by_hand / together, added, wide / together)
+    shares = (each / together for each in (sigmoids, quotients, by_hand, wide, starting))
+    sigmoids, quotients, by_hand, wide, starting = shares
+    return Vectors(sigmoids, quotients, more_ops, by_hand, added, wide, starting)
 
 
 @attrs.frozen
 class _VectorOps:
     """Ops of one form: how many `times`, in ns of each, `working_ns` without start-up."""
 
+    number: int
     form: RecordForm
     times: int
     ns: float
@@ -154,7 +168,7 @@ def _vector_ops(session: GraphEngine) -> Iterator[_VectorOps]:
         form = columns.form(number)
         if form.op_kind == "math" and times[number] and form.constants.get("shape_out") is not None:
             each = float(ns[number] / times[number]), float(working_ns[number] / times[number])
-            yield _VectorOps(form, int(times[number]), *each)
+            yield _VectorOps(number, form, int(times[number]), *each)
 
 
 def _quotient(op: _VectorOps) -> float:
@@ -166,20 +180,52 @@ def _quotient(op: _VectorOps) -> float:
     return _OF_QUOTIENTS * op.working_ns - once
 
 
-def _by_hand(ops: list[_VectorOps]) -> tuple[float, int]:
-    """Return the time of products of a tile with a smaller one that are added up, and how many to one element."""
+def _by_hand(ops: list[_VectorOps], summed: Mapping[int, set[int]]) -> tuple[float, int]:
+    """Return the time of products of a tile with a smaller one that are added up, and how many to one element.
+
+    `summed` are the forms of what sums of each form add up.
+    """
     found, added = 0.0, 0
     for product in ops:
         of_fewer = any(0 < np.prod(shape) < product.elements for shape in product.shapes if shape)
         if product.form.op_name != "mul" or not of_fewer or product.elements < _PRODUCTS:
             continue
         for total in ops:
-            alike = total.form.op_name == "sum" and total.shapes[:1] == [product.out]
-            if alike and product.times <= 2 * total.times and product.elements >= _ADDED * total.elements:
+            of_product = product.number in summed.get(total.number, ())
+            if of_product and product.times <= 2 * total.times and product.elements >= _ADDED * total.elements:
                 found += product.together + total.together
                 added = product.elements // total.elements
                 break
     return found, added
+
+
+def columns_of_sums(session: GraphEngine) -> dict[int, set[int]]:
+    """Return, for each template of sums, the templates of what some of its records add up."""
+    columns = session.op_log.columns
+    sums = np.array([template.sig[1] == "sum" for template in columns.templates], bool)
+    template = np.asarray(columns.template[:])
+    rows = np.flatnonzero(sums[template])[:_SUMS] if len(sums) else np.zeros(0, np.int64)
+    makers: dict[tuple[int, int], int] = {}
+    for row, writer in _inputs(columns, rows):
+        makers[writer] = int(template[row])
+    pe, issue = np.asarray(columns.op_pe[:]), np.asarray(columns.op_issue[:])
+    found: dict[int, set[int]] = {}
+    own = np.isin(pe, [maker[0] for maker in makers]) & (np.asarray(columns.stage_pe[:]) < 0)
+    for row in np.flatnonzero(own).tolist():
+        number = makers.get((int(pe[row]), int(issue[row])))
+        if number is not None:
+            found.setdefault(number, set()).add(int(template[row]))
+    return found
+
+
+def _inputs(columns: Columns, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield of each row the ops that made its inputs."""
+    begins, ends = (take(columns.row_starts()[2], rows + more).tolist() for more in (0, 1))
+    own = zip(take(columns.op_pe, rows).tolist(), take(columns.op_issue, rows).tolist(), strict=True)
+    for row, op, begin, end in zip(rows.tolist(), own, begins, ends, strict=True):
+        for value in columns.values[begin:end]:
+            if value.writer is not None and value.writer != op:
+                yield row, value.writer
 
 
 def more_work(session: GraphEngine, launch: LaunchFigures) -> tuple[float, float]:
@@ -211,27 +257,51 @@ def more_work(session: GraphEngine, launch: LaunchFigures) -> tuple[float, float
     return more, slower
 
 
-def free_of_messages(session: GraphEngine, launch: LaunchFigures) -> float:
-    """Return how long a launch's slowest PE computed, after its first message came, what followed from no message."""
+@attrs.frozen
+class PeWork:
+    """Say what the slowest PE of a launch did, in ns.
+
+    It waited `waiting_ns` for messages, and `free_ns` after the first one it loaded and computed what needs none. In
+    `repeated_ns` it computed again what it had: most by the op that is `repeated`.
+    """
+
+    waiting_ns: float = 0.0
+    free_ns: float = 0.0
+    repeated_ns: float = 0.0
+    repeated: str = ""
+
+
+def pe_work(session: GraphEngine, launch: LaunchFigures) -> PeWork:
+    """Return what the slowest PE of a launch did."""
     columns, pes = session.op_log.columns, session.hardware.layout.pes
-    names = np.array([template.sig[1] for template in columns.templates])
     last = next(number for number, site in enumerate(pes) if site.prefix == launch.last)
-    start, pe = np.asarray(columns.t_start[:]), np.asarray(columns.op_pe[:])
+    start, end, pe = (np.asarray(each[:]) for each in (columns.t_start, columns.t_end, columns.op_pe))
     rows = np.flatnonzero((pe == last) & (np.asarray(columns.stage_pe[:]) < 0) & (start >= launch.started_ns))
+    rows = rows[start[rows] <= launch.ended_ns][:_FOLLOWED]
     rows = rows[np.argsort(take(columns.op_issue, rows), kind="stable")]
-    came = names[take(columns.template, rows)] == "ipcq_recv"
-    if not came.any():
-        return 0.0
-    works = np.array([not name.endswith((".pe_dma", ".pe_ipcq")) for name in columns.components])
-    works_too = works[take(columns.component, rows)]
+    template = take(columns.template, rows)
+    names, kinds = (np.array([each.sig[at] for each in columns.templates]) for at in (1, 0))
+    came, reads = names[template] == "ipcq_recv", names[template] == "dma_read"
+    computes = np.isin(kinds[template], ("math", "gemm"))
     begins, ends = (take(columns.row_starts()[2], rows + more).tolist() for more in (0, 1))
-    issues, took = take(columns.op_issue, rows).tolist(), (take(columns.t_end, rows) - start[rows]).tolist()
-    follows, free = set[tuple[int, int]](), 0.0
-    for at in range(int(np.argmax(came)), len(rows)):
+    issues, took = take(columns.op_issue, rows).tolist(), (end[rows] - start[rows]).tolist()
+    follows, free, had, again = set[tuple[int, int]](), 0.0, set[tuple[object, ...]](), dict[str, float]()
+    first = int(np.argmax(came)) if came.any() else len(rows)
+    for at in range(len(rows)):
         inputs = columns.values[begins[at] : ends[at]]
         makers = {maker for value in inputs for maker in (value.writer, *value.makers())}
-        if came[at] or any(maker in follows or (maker is not None and maker[0] != last) for maker in makers):
+        foreign = any(maker in follows or (maker is not None and maker[0] != last) for maker in makers)
+        if came[at] or (foreign and at > first):
             follows.add((last, issues[at]))
-        elif works_too[at]:
+        elif at > first and (computes[at] or reads[at]):
             free += took[at]
-    return free
+        own = makers - {(last, issues[at]), None}
+        if computes[at] and own:
+            given = (value for value in inputs if value.writer != (last, issues[at]))
+            key = (int(template[at]), *(value.writer or id(value) for value in given))  # numbers are one value each
+            if key in had:
+                again[str(names[template[at]])] = again.get(str(names[template[at]]), 0.0) + took[at]
+            had.add(key)
+    waits = np.sort(np.stack([start[rows][came], end[rows][came]], axis=1), axis=0)
+    waiting = time_of_any(waits[:, 0], waits[:, 1], np.ones(len(waits), bool)) if len(waits) else 0.0
+    return PeWork(waiting, free, sum(again.values()), max(again, key=lambda name: again[name], default=""))

@@ -18,7 +18,7 @@ _FEW_PRODUCTS: Final = 64 * 64 * 64
 
 def masked(facts: Facts) -> Iterator[Advice]:
     """Blocks of which masks leave much out."""
-    share, computes = facts.moved.masked, facts.share("compute") * facts.vector_work
+    share, computes = facts.moved.masked, facts.share("compute") * (1 - facts.vectors.starting)
     if share > 0.3:
         told = f"masks leave out {share:.0%} of the elements of blocks, which are computed all the same"
         if computes * share > 3 * LEAST:  # less is lost in start-up: 15 % of an estimate gave nothing
@@ -91,7 +91,7 @@ def divisions(facts: Facts) -> Iterator[Advice]:
 
 def small_ops(facts: Facts) -> Iterator[Advice]:
     """Vector ops of so few elements that they mostly start up."""
-    share, starting = facts.share("compute"), 1 - facts.vector_work
+    share, starting = facts.share("compute"), facts.vectors.starting
     call, turns = facts.turns("compute")
     most, room = facts.scratchpad
     if share < 0.3 or starting < 0.4 or call is None or LARGER * most > room:
@@ -115,7 +115,7 @@ def by_hand(facts: Facts) -> Iterator[Advice]:
 
 
 def wide(facts: Facts) -> Iterator[Advice]:
-    """Operands of more bytes than f16 has, of which arrays do fewer; vectors of f64."""
+    """Operands of more bytes than f16 has, of which arrays do fewer; vectors of eight bytes an element."""
     products, computes = facts.products, facts.share("compute") * facts.vectors.wide
     if products.slower > 1 and products.dtype in ("f32", "f64"):
         told = f"products are of {products.dtype}, of which arrays do {1 / products.slower:.2g} of what they do of f16"
@@ -123,8 +123,20 @@ def wide(facts: Facts) -> Iterator[Advice]:
         gain = facts.share("product") * (1 - 1 / products.slower) + narrower
         yield suggested("wide", "operands of f16 or bf16, if these are precise enough", told, gain)
     elif computes > 3 * LEAST:
-        told = f"vector units compute in f64 for {facts.vectors.wide:.0%} of their time"
-        yield suggested("wide", "f32, if that is precise enough", told, computes / 2)
+        told = f"vector units compute on elements of 8 B for {facts.vectors.wide:.0%} of their time"
+        yield suggested("wide", "f32 or int32, if these are enough", told, computes / 2)
+
+
+def computed_again(facts: Facts) -> Iterator[Advice]:
+    """Ops on the very operands of an op before."""
+    work = facts.work
+    gain = min(work.repeated_ns / (facts.last.time_ns or 1.0), facts.share("compute") + facts.share("product"))
+    if gain > LEAST:
+        calls = [call for call in facts.path if call.call.removeprefix("tl.") == work.repeated]
+        took = format_time(work.repeated_ns)
+        told = f"{facts.last.last} computes for {took} what it had, mostly by tl.{work.repeated}"
+        change = f"compute once what tl.{work.repeated}{at_line(next(iter(calls), None))} computes again and again"
+        yield suggested("computed-again", change, told, gain)
 
 
 def issue(facts: Facts) -> Iterator[Advice]:

@@ -10,10 +10,11 @@ import attrs
 import numpy as np
 
 from kernbench_builtin.explain.advice.computed import (
+    PeWork,
     Products,
     Vectors,
-    free_of_messages,
     more_work,
+    pe_work,
     products_of,
     vectors_of,
 )
@@ -77,15 +78,15 @@ class Facts:
     `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
     all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
-    `packages`; `programs` are those of the PE with most, and of all; for `apart_ns`
-    launches waited that need not, `more_work` is how much more the slowest PE had to
-    do than the mean, from 0, `slower` how much slower its units were; in `free_ns`, after its first message, they did
-    what needs none. `fill` says what arrays were at work for, `waiting` which line's load in Triton does not
-    go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything, `triton` whether
-    kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the `round_trips` of
-    DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes of it that a
-    launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one held, and what
-    it has. `collector` is the PE of `last` that sends or receives most messages, with how many, of all of these.
+    `packages`; `programs` are those of the PE with most, and of all; for `apart_ns` launches waited that need not,
+    `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
+    were; `work` is what it did in `last`. `fill` says what arrays were at work for, `waiting` which line's load in
+    Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything,
+    `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the
+    `round_trips` of DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the
+    bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that
+    one held, and what it has. `collector` is the PE of `last` that sends or receives most messages, with how many, of
+    all of these.
     """
 
     phases: dict[str, float]
@@ -111,7 +112,7 @@ class Facts:
     apart_ns: float
     more_work: float
     slower: float
-    free_ns: float
+    work: PeWork
     trips: dict[str, float]
     round_trips: int
     queueing: Queueing | None
@@ -154,13 +155,6 @@ class Facts:
         """The share of the round trips of DMAs that is the way there and back: no bytes, no queues."""
         together = sum(self.trips.values())
         return (self.trips["propagation"] + self.trips["overhead"]) / together if together else 0.0
-
-    @property
-    def vector_work(self) -> float:
-        """The share of the time of vector units at work in which elements are computed: the rest is start-up."""
-        use = self.use("pe_math")
-        busy = 0.0 if use is None else use.mean_utilisation * self.kernel_ns
-        return min(1.0, self.roof.units.get("pe_math", 0.0) / busy) if busy else 0.0
 
     def use(self, kind: str) -> KernelUse | None:
         """Return the busiest of a kind of resource while kernels ran."""
@@ -228,7 +222,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         apart_ns=_apart(handles),
         more_work=more,
         slower=slower,
-        free_ns=free_of_messages(session, last),
+        work=pe_work(session, last),
         trips=_trips(session),
         round_trips=sum(trips.number for trips in _all_trips(session)),
         queueing=_queueing(session),

@@ -41,11 +41,12 @@ class Moved:
     less than a burst apart. `far_ns` is what transfers to other packages or cubes took that have alike ones in their
     own cube, `as_near_ns` what they would take as these do; `package_ns` is what those to other packages took,
     `as_own_ns` what they would take in their own, about. Of bytes in other cubes, `owned` are those that mostly one
-    cube moves. The slice of HBM that moves most moves `hot_times` the mean of those that move any, of `hot_pages` of 4
-    KiB, about, and `hot_again` of it is loaded again. Of the `blocks` of the scratchpad that all moved, `taken` are the
-    bytes that no mask left out. In one launch, `again` are the bytes of `loaded` ones that the same program had loaded
-    before, at least, and `back` those that its PE had stored; `atomics_again` the atomics, of `atomics`, at a place
-    where it had one before.
+    cube moves, and of those in other packages `owned_package` those that mostly one package does. The slice of HBM that
+    moves most moves `hot_times` the mean of those that move any, of `hot_pages` of 4 KiB, about, and `hot_again` of it
+    is loaded again. Of the `blocks` of the scratchpad that all moved, `taken` are the bytes that no mask left out. In
+    one launch, `again` are the bytes of `loaded` ones that the same program had loaded before, at least, and `back`
+    those that its PE had stored; of those that all launches load, `loaded_ever`, it had stored so many in another
+    launch, `between`; `atomics_again` the atomics, of `atomics`, at a place where it had one before.
     """
 
     nbytes: int = 0
@@ -63,6 +64,7 @@ class Moved:
     package_ns: float = 0.0
     as_own_ns: float = 0.0
     owned: int = 0
+    owned_package: int = 0
     hot_times: float = 1.0
     hot_pages: float = 0.0
     hot_again: float = 0.0
@@ -71,6 +73,8 @@ class Moved:
     loaded: int = 0
     again: int = 0
     back: int = 0
+    between: int = 0
+    loaded_ever: int = 0
     atomics: int = 0
     atomics_again: int = 0
 
@@ -112,6 +116,7 @@ def moved_by(
             found.far_ns += float(took[far].sum())
             found.as_near_ns += float(np.minimum(took[far], took[~far].mean()).sum())
         found.owned += _owned(access, cube[pe] + (sip[pe] << _CUBE_BITS), far)
+        found.owned_package += _owned(access, sip[pe], away)
         if access.template != before and away.any():
             found.package_ns += float(took[away].sum())
             share = 1 - float(in_package[away].sum() / nbytes[away].sum())
@@ -131,35 +136,39 @@ def moved_by(
             found.atomics += int(own.sum())
             found.atomics_again += int(again.sum())
         repeated.append(again)
-    found.back = _stored_before(session, accesses, launch)
+    found.back, found.between, found.loaded_ever = _stored_before(session, accesses, launch)
     found.hot_times, found.hot_pages, found.hot_again = _hottest(accesses, repeated)
     return found
 
 
-def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: int) -> int:
-    """Return how many bytes the PEs of a launch load as they stored them there before, in the same pieces."""
+def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: int) -> tuple[int, int, int]:
+    """Return how many bytes the PEs of a launch load as they stored them there before, in the same pieces.
+
+    And those that any launch loads as the same PE stored them in another one, and those of all loads.
+    """
     columns = session.op_log.columns
-    stored: dict[tuple[int, bytes], float] = {}
-    of_launch = [(access, np.flatnonzero(access.launch == launch)) for access in accesses]
-    if sum(len(rows) for _, rows in of_launch) > _COMPARED:
-        return 0
-    found = 0
-    for stores in (True, False):
-        for access, rows in of_launch:
-            if access.writes is not stores or not len(rows):
+    stored: dict[tuple[int, bytes], tuple[float, int]] = {}
+    if sum(len(access.rows) for access in accesses) > _COMPARED:
+        return 0, 0, 0
+    back = between = every = 0
+    for access in sorted(accesses, key=lambda each: not each.writes):
+        order = np.argsort(access.owner, kind="stable")
+        parts = np.split(access.table[order], np.cumsum(np.bincount(access.owner, minlength=access.lists))[:-1])
+        keys = [part.tobytes() for part in parts]
+        nbytes = access.each(access.table[:, 1] * access.table[:, 2]).tolist()
+        columns_of = (take(each, access.rows).tolist() for each in (columns.op_pe, columns.t_start, columns.t_end))
+        records = zip(*columns_of, access.at.tolist(), access.launch.tolist(), nbytes, strict=True)
+        for pe, start, end, at, of_launch, moved in records:
+            before = stored.get((pe, keys[at]))
+            if access.writes:
+                if before is None or end < before[0]:
+                    stored[pe, keys[at]] = end, of_launch
                 continue
-            order = np.argsort(access.owner, kind="stable")
-            parts = np.split(access.table[order], np.cumsum(np.bincount(access.owner, minlength=access.lists))[:-1])
-            keys, nbytes = [part.tobytes() for part in parts], access.each(access.table[:, 1] * access.table[:, 2])
-            pes, at = take(columns.op_pe, access.rows[rows]).tolist(), access.at[rows].tolist()
-            start, end = (take(column, access.rows[rows]).tolist() for column in (columns.t_start, columns.t_end))
-            for number, row in enumerate(rows.tolist()):
-                key = pes[number], keys[at[number]]
-                if stores:
-                    stored[key] = min(end[number], stored.get(key, np.inf))
-                elif stored.get(key, np.inf) <= start[number]:
-                    found += int(nbytes[row])
-    return found
+            every += moved
+            if before is not None and before[0] <= start:
+                back += moved if before[1] == of_launch == launch else 0
+                between += moved if before[1] != of_launch else 0
+    return back, between, every
 
 
 def _hottest(accesses: Sequence[HbmAccess], again: Sequence[npt.NDArray[np.bool_]]) -> tuple[float, float, float]:

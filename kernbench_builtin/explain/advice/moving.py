@@ -62,19 +62,24 @@ def far_data(facts: Facts) -> Iterator[Advice]:
 def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
     """Data in other packages, without which such a share of the time would go."""
     moved = facts.moved
-    told = f"{moved.package / moved.nbytes:.0%} of the bytes of loads and stores come from or go to another package"
+    share = moved.package / moved.nbytes
+    told = f"{share:.0%}" if share > 0.01 else "few"
+    told += " of the bytes of loads and stores come from or go to another package"
     if moved.package < moved.nbytes / 4:
         told += f", which is {min(1.0, moved.package_ns / moved.ns):.0%} of the time of these"
     rounds = math.ceil(facts.programs[1] * facts.packages / facts.all_pes) / max(facts.programs[0], 1)
     gain = 1 - rounds * (1 - saved)  # at least: what is not far takes less than so many times as long
-    if gain > 0.02:
-        one = "one package (--device sip:0)" if facts.packages > 1 else "place tensors in the package of the device"
-        yield suggested("far-package", one, told, (gain + saved) / 2)
-    elif not facts.triton:
-        change = "give each package a copy (placement={'sip': kb.Replicate(), …})"
-        change = change if own_share(facts) < SHARED else "place tensors in the package of the PEs that use them"
+    shared = own_share(facts) < SHARED
+    owned = not shared and moved.owned_package > moved.package / 2
+    one = "one package (--device sip:0)" if facts.packages > 1 else "place tensors in the package of the device"
+    if owned and not facts.triton and facts.packages > 1:
+        change = "place tensors in the package of the PEs that use them"
         yield suggested("far-package", change, told, saved)
-    else:
+    elif gain > 0.02:
+        yield suggested("far-package", one, told, (gain + saved) / 2)
+    elif shared and not facts.triton:
+        yield suggested("far-package", "give each package a copy (placement={'sip': kb.Replicate(), …})", told, saved)
+    else:  # of what all write and read no place is near
         yield noted("far-package", told, saved)
 
 
@@ -131,16 +136,32 @@ def stored_before(facts: Facts) -> Iterator[Advice]:
     """What a PE loads as it stored it before, where the scratchpad has room for it."""
     moved, (most, room), memory = facts.moved, facts.scratchpad, facts.use("hbm_ctrl channel")
     share, each = moved.back / moved.loaded if moved.loaded else 0.0, moved.back / max(facts.pes, 1)
-    gain = facts.share("load") * share
+    gain = (facts.share("load") + facts.share("composite") / 2) * share
     if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
         gain = max(gain, memory.mean_utilisation * moved.back / moved.nbytes)
     if share > 0.2 and each < room - most:
-        lines = " or ".join(dict.fromkeys(call.line for call in facts.calls("load")))
+        calls = facts.calls("load") or facts.calls("composite")
+        lines = " or ".join(dict.fromkeys(call.line for call in calls))
         told = (
             f"{share:.0%} of what PEs load they had stored before, and {format_bytes(room - most)} of the "
             f"scratchpad are free for {format_bytes(round(each))}"
         )
-        yield suggested("stored-before", f"keep in the scratchpad what tl.load ({lines}) brings back", told, gain)
+        if calls:
+            change = f"keep in the scratchpad what {calls[0].call} ({lines}) brings back"
+            yield suggested("stored-before", change, told, gain)
+
+
+def between_launches(facts: Facts) -> Iterator[Advice]:
+    """What a PE loads in one launch as it stored it in another, where the scratchpad has room for it."""
+    moved, (most, room) = facts.moved, facts.scratchpad
+    share, each = moved.between / (moved.loaded_ever or 1), moved.between / max(facts.pes, 1)
+    if share > 0.3 and each < room - most:
+        told = (
+            f"{share:.0%} of what PEs load they had stored in another launch, and {format_bytes(room - most)} of the "
+            f"scratchpad are free for {format_bytes(round(each))}"
+        )
+        change = "do the work of these launches in one, and keep in the scratchpad what is handed on"
+        yield suggested("between-launches", change, told, waits(facts) * share)
 
 
 def small_transfers(facts: Facts) -> Iterator[Advice]:
@@ -196,7 +217,8 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
         yield suggested("small-transfers", f"a loop with {LARGER} times as much in each turn", told, gain)
     elif facts.own_programs >= LARGER:
         told += f", and a PE has {facts.own_programs:,} programs, one after the other"
-        yield suggested("small-transfers", f"programs with blocks of {LARGER} times as many rows", told, gain)
+        constant = " (a tl.constexpr)" if facts.triton else ""
+        yield suggested("small-transfers", f"programs with blocks of {LARGER} times as many rows{constant}", told, gain)
 
 
 def hot_place(facts: Facts) -> Iterator[Advice]:

@@ -47,7 +47,8 @@ Rule = Callable[[Facts], Iterator[Advice]]
 def suggested(rule: str, change: str, evidence: str, gain: float, about: str = "kernel") -> Advice:
     """Advise a change, for what figures say; it saves such a share of the time."""
     gain = min(gain, 0.95)
-    return Advice(rule, f"{change}: {evidence}; about {gain:.0%} less time.", gain, about)
+    whole = " of the run" if about == "run" else ""
+    return Advice(rule, f"{change}: {evidence}; about {gain:.0%} less time{whole}.", gain, about)
 
 
 def noted(rule: str, evidence: str, gain: float) -> Advice:

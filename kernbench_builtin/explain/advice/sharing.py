@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Final
 
 from kernbench_builtin.explain.advice.facts import Facts, kind_of
 from kernbench_builtin.explain.advice.moved import BURST
 from kernbench_builtin.explain.advice.rule import LEAST, SHARED, Advice, noted, own_share, suggested, waits
 from kernbench_core.units import format_time
+
+#: Where PEs have so many programs on average, and one has two or more, a few of them are too many.
+_LITTLE_MORE: Final = 1.1
 
 
 def idle_pes(facts: Facts) -> Iterator[Advice]:
@@ -24,7 +28,8 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     gain = (1 - facts.busy_pes / pes) * (parts + waits(facts) * divided + facts.share("atomic"))
     have = "has" if facts.busy_pes == 1 else "have"
     told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program"
-    if gain > 0.15 and pes >= 2 * facts.busy_pes:  # else parts would be uneven, and lie badly in memory
+    uneven = pes < 2 * facts.busy_pes  # and parts would lie badly in memory
+    if gain > 0.15 and not uneven and not _loads_for_others(facts):
         change = f"cut the work into {pes} programs"
         if near:
             change += ", on one package (--device sip:0)"
@@ -33,6 +38,18 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
         yield suggested("idle-pes", change, told, gain)
     else:
         yield noted("idle-pes", told, 1 - facts.busy_pes / facts.all_pes)
+
+
+def _loads_for_others(facts: Facts) -> bool:
+    """Whether the slowest PE sends, or receives, most messages, and waits for loads and stores."""
+    pe, most, together = facts.collector
+    return most >= 8 and most > together / 2 and pe == facts.last.last and waits(facts) > 0.5
+
+
+def _in_a_tree(facts: Facts) -> bool:
+    """Whether PEs have as few messages each as in a tree: who is at its root has to wait."""
+    _, most, together = facts.collector
+    return 0 < most <= 2 * math.log2(together + 1)
 
 
 def polls(facts: Facts) -> bool:
@@ -62,14 +79,16 @@ def uneven(facts: Facts) -> Iterator[Advice]:
             f"{together} programs on {facts.pes} PEs leave PEs without work in the last round, as one has {most} and "
             f"the mean is {even:.1f}"
         )
-        if products > 0.5:  # rows that are split take as long, and are to be joined
+        if products > 0.5 or even < _LITTLE_MORE:  # rows that are split take as long, and are to be joined
             yield suggested("last-round", f"cut the work into a multiple of {facts.pes} programs", told, gain)
         else:
             yield noted("last-round", told, gain)
     elif gain > 0.25 and facts.slower > 0.25:
         told = f"{facts.last.last} takes {1 + facts.slower:.1f} times as long for the same commands as other PEs"
         yield noted("slow-pe", told, gain)
-    elif gain > 0.25 and facts.more_work > 0.1 and facts.share("message") < 0.3 and not polls(facts):
+    elif gain > 0.25 and facts.more_work > 0.2 and facts.share("message") < 0.3 and not (
+        polls(facts) or _in_a_tree(facts)
+    ):
         told = (
             f"PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last}, which has more to do, "
             f"{format_time(facts.last.time_ns)}"
@@ -92,7 +111,7 @@ def atomics(facts: Facts) -> Iterator[Advice]:
 
 
 def messages(facts: Facts) -> Iterator[Advice]:
-    """PEs that wait for others: for one that takes or sends all messages, for work in turn, for a later launch."""
+    """PEs that wait for others: for one that takes or sends all messages, or for a later launch."""
     share, late = facts.share("message"), facts.share("late")
     pe, most, together = facts.collector
     if share > 0.3 and most >= 4 and most > together / 2:
@@ -101,20 +120,32 @@ def messages(facts: Facts) -> Iterator[Advice]:
             "after the other"
         )
         yield suggested("messages", "pass messages on in a tree", told, share * (1 - math.log2(most + 1) / most))
-    path = facts.last.path
-    computed = sum(call.ns for call in path if kind_of(call) in ("product", "compute"))
-    others = (computed - facts.overlap.working_ns) / facts.last.time_ns if facts.last.time_ns else 0.0
-    if others > 0.25:
-        lines = ", ".join(dict.fromkeys(call.line for call in path if kind_of(call) == "message"))
-        told = f"PEs work in turn: for {others:.0%} of the path {facts.last.last} waits for what others compute before"
-        if facts.free_ns > LEAST * facts.last.time_ns:
-            change = f"compute what needs no message before tl.recv ({lines})"
-            yield suggested("in-turn", change, told + " they send", min(others, facts.free_ns / facts.last.time_ns))
-        else:
-            yield noted("in-turn", told + " they send", others)
+    elif _loads_for_others(facts):
+        told = f"{pe} loads for others, to which it sends: it has {most} of {together:,} messages"
+        yield noted("messages", told, waits(facts))
     if late > 0.2:
         told = f"for {late:.0%} of the path PEs wait for a launch that begins later on others"
         yield suggested("late-launch", "give ranks equal work before it", told, late)
+
+
+def in_turn(facts: Facts) -> Iterator[Advice]:
+    """PEs that wait for messages, and then do what needed none; or that compute one after the other."""
+    path, work, took = facts.last.path, facts.work, facts.last.time_ns or 1.0
+    lines = ", ".join(dict.fromkeys(call.line for call in path if kind_of(call) == "message"))
+    gain = min(work.waiting_ns, work.free_ns) / took
+    computed = sum(call.ns for call in path if kind_of(call) in ("product", "compute"))
+    others = (computed - facts.overlap.working_ns) / took
+    if gain > LEAST:
+        gain = max(gain, others)  # they could do so, too
+        told = (
+            f"{facts.last.last} waits {format_time(work.waiting_ns)} for messages, and then loads and computes for "
+            f"{format_time(work.free_ns)} what follows from none"
+        )
+        where = f" ({lines})" if lines else ""
+        yield suggested("in-turn", f"do what needs no message before tl.recv{where}", told, gain)
+    elif others > 0.25:
+        told = f"PEs work in turn: for {others:.0%} of the path {facts.last.last} waits for what others compute before"
+        yield noted("in-turn", told + " they send", others)
 
 
 def around(facts: Facts) -> Iterator[Advice]:
@@ -125,7 +156,7 @@ def around(facts: Facts) -> Iterator[Advice]:
         what = "host copies take" if facts.copied else "telling the device's page tables where tensors lie takes"
         yield noted("copies", f"{what} {share:.0%} of the run, and none of the kernel's time", share)
     launch = facts.phases["launch"]
-    if launch > facts.kernel_ns or (facts.launches > 3 and launch > 0.25 * facts.total_ns):
+    if launch > facts.kernel_ns or (facts.launches > 3 and launch > 0.1 * facts.total_ns):
         than = "longer than the kernel" if launch > facts.kernel_ns else f"{launch / facts.total_ns:.0%} of the run"
         told = f"launching takes {format_time(launch)}, {than}"
         if facts.launches > 1:

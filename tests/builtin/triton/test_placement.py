@@ -84,8 +84,9 @@ def test_data_is_the_same_wherever_arrays_lie(n: int, by: int, block: int, launc
         (128, 1, (32, 64), 512 * 512, 0, 4096),  # a part of a larger array, not in order: equal blocks
         (256, 1, (4, 1024), 1024 * 1024, 1024, 4 * 1024),  # four rows a program: fewer than a block may have
         (64, 1, (33_280,), 64 * 33_280 - 5, 1, 33_280),  # a block that is no power of two, where none is
-        (64, 1, (4,), 256, 1, 256),  # four elements a program are no piece
-        (64, 1, (2,), 128 * 4, 4, 1024),  # nor are rows of less than a burst: equal blocks
+        (64, 1, (4,), 256, 1, 4),  # four elements a program
+        (64, 1, (2,), 128 * 4, 4, 8),  # two short rows
+        (64, 1, (4,), 257, 1, 256),  # not so many blocks of four: at least 1 KiB
     ],
 )
 def test_near_is_a_rule_of_the_launch(
