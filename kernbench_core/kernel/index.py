@@ -1,4 +1,6 @@
-"""Index tensors: what `arange`, `program_id` and Python numbers become. Eager, free, never in memory.
+"""Index tensors: what `arange`, `program_id` and Python numbers become. Eager, never in memory, and free.
+
+Only blocks of floats take a command of a unit: they are known at once as well, and are no addresses.
 
 The common ones are affine (`base + Σ index·stride`), and stay symbolic until somebody needs elements; all
 others are numpy arrays. They meet other operands as loaded tensors do (`promotion`), but int32 is computed in 64 bits.
@@ -18,9 +20,10 @@ from kernbench_core.compute.functions import evaluate
 from kernbench_core.compute.ops import MathOp, Operands, op_of
 from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.errors import ShapeError
+from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.placeholders import describe_given
 from kernbench_core.values.arrays import in_words
-from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_int, numpy_dtype
+from kernbench_core.values.dtypes import cast, dtype_name, dtype_of, is_float, is_int, numpy_dtype
 from kernbench_core.values.element_types import TYPES, ElementType
 
 Number: TypeAlias = int | float | bool
@@ -192,12 +195,13 @@ class IndexTensor:
         return self.permute(tuple(reversed(range(len(self.shape)))))
 
     def to(self, dtype: Any) -> Any:
-        """Convert the elements; what is in kind int32 and fits stays as it is."""
+        """Convert the elements, of or to floats by a command; what is in kind int32 and fits stays as it is."""
         name = dtype_of(dtype)
         if name == self.kind and (name != "int32" or self.bounds_fit(name)):
             return self
         if name == "int64" and self._strides is not None:
             return type(self)(self.shape, self._base, self._strides, kind=name)
+        _take_time("cast", (self,), self.shape, name, name)
         return self.of(cast(self.numpy(), name), name)
 
     def cast(self, dtype: Any) -> Any:
@@ -363,7 +367,29 @@ def compute_index(op: str | MathOp, things: Sequence[Any], call: str = "index ar
     wide = made.computed
     arrays = [_array(thing, met if number >= first else None, wide) for number, thing in enumerate(things)]
     found = np.asarray(evaluate(record, {**params, "dtype": _held(out, wide)}, arrays))
+    _take_time(op, things, found.shape, out, met or out, **params)
     return made.of(found, out) if found.ndim else made.single(found, out)
+
+
+def _take_time(
+    op: str | MathOp, things: Sequence[Any], shape: tuple[int, ...], dtype: str, numbers: str, **params: object
+) -> None:
+    """Have a unit take its time over an op that uses or makes a block of floats: those are no addresses.
+
+    What it comes to is known already; so a command computes it once more, and nobody reads that. Its numbers are of the
+    dtype `numbers`.
+    """
+    blocks = [thing for thing in things if isinstance(thing, IndexTensor) and math.prod(thing.shape) > 1]
+    if not blocks or not (is_float(dtype) or any(is_float(block.kind) for block in blocks)):
+        return
+    language = current_language()
+    largest = max(blocks, key=lambda block: math.prod(block.shape))
+    if language is None:
+        return
+    if params or math.prod(shape) < math.prod(largest.shape):  # a reduction or a scan: it goes through all of it
+        language.math("copy", (largest,), largest.shape, largest.dtype)
+    else:
+        language.math(op, things, shape, dtype, operand_dtype=numbers)
 
 
 def _array(thing: Any, met: str | None, wide: str) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from kernbench_builtin.explain.advice.rule import LEAST, SHARED, Advice, noted, 
 from kernbench_core.units import format_time
 
 #: Where PEs have so many programs on average, and one has two or more, a few of them are too many.
-_LITTLE_MORE: Final = 1.1
+_LITTLE_MORE: Final = 1.15
 
 
 def idle_pes(facts: Facts) -> Iterator[Advice]:

@@ -76,13 +76,44 @@ def test_float_ops_equal_numpy(name: str) -> None:
 
 @pytest.mark.parametrize("op", ["exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tanh", "floor", "ceil", "abs"])
 def test_unary_ops_equal_numpy(op: str) -> None:
-    """On tiles, and free of charge on numbers and index tensors."""
+    """On tiles, free of charge on numbers, and on index tensors by a command for each op on floats."""
     got, _ = compute(lambda f, tl: getattr(tl, op)(f), F)
     np.testing.assert_allclose(got, getattr(np, op)(F), rtol=1e-5, atol=1e-6)
     got, rig = compute(lambda f, tl: f * getattr(tl, op)(2.0) + getattr(tl, op)((tl.arange(0, 8) + 1) / 2)[None, :], F)
     want = F * getattr(np, op)(2.0) + getattr(np, op)((np.arange(8) + 1) / 2)
     np.testing.assert_allclose(got, want.astype(np.float32), rtol=1e-5)
-    assert rig.ops() == ["dma_read", "mul", "add", "dma_write"]
+    assert rig.ops() == ["dma_read", "mul", "div", op, "add", "dma_write"]
+
+
+OF_INDICES = {
+    "addresses": (lambda f, tl: f + ((tl.arange(0, 8) * 3 + 1) % 5 // 2)[None, :], []),
+    "one element": (lambda f, tl: f + (tl.arange(0, 1) * 0.5)[None, :], []),
+    "a cast": (lambda f, tl: f + tl.arange(0, 8).to(tl.float32)[None, :], ["cast"]),
+    "a mask": (lambda f, tl: tl.where((tl.arange(0, 8) * 0.5 < 2.0)[None, :], f, 0.0), ["mul", "lt"]),
+    "a choice": (lambda f, tl: f + tl.where(tl.arange(0, 8) < 4, 0.5, 0.0)[None, :], ["where"]),
+    "a sum": (lambda f, tl: f + tl.sum(tl.exp(tl.arange(0, 8).to(tl.float32)), axis=0), ["cast", "exp", "copy"]),
+    "back": (lambda f, tl: f + tl.floor(tl.arange(0, 8) / 3).to(tl.int32)[None, :], ["div", "floor", "cast"]),
+}
+
+
+@pytest.mark.parametrize("name", OF_INDICES)
+def test_floats_of_indices_are_computed_by_a_unit(name: str) -> None:
+    """Each op on them takes a command, and is known at once all the same; integers are addresses, and free."""
+    body, commands = OF_INDICES[name]
+    _, rig = compute(body, F)
+    assert rig.ops() == ["dma_read", *commands, "where" if name == "a mask" else "add", "dma_write"]
+
+
+def test_floats_of_indices_lead_to_addresses() -> None:
+    """As of an image that is scaled: nothing waits for phase 2."""
+
+    def body(f: Any, tl: Any) -> Any:
+        at = tl.floor(tl.arange(0, 8) * 0.5).to(tl.int32)
+        assert at.numpy().tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+        return f + at[None, :]
+
+    got, _ = compute(body, F)
+    np.testing.assert_allclose(got, F + np.arange(8) // 2, rtol=1e-6)
 
 
 INTEGER = {
