@@ -292,3 +292,20 @@ def test_an_index_is_not_written_over_other_problems(tool: ModuleType, docs: Pat
 def test_a_folder_that_is_missing_is_named(tool: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "adr").mkdir()
     assert tool.verify(tmp_path) == [f"{tmp_path / 'adr-ko'} must be a folder of records, and there is none; make it."]
+
+
+def test_gaps_are_told_and_are_no_problems(tool: ModuleType, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record that leads to a newer one, and a model that none names."""
+    write(docs / "adr" / NAME, ENGLISH.replace("A wire.", "A wire of pe_dma, as ADR-0003 and ADR-0009 say of ADR-0007."))
+    assert [*tool.gaps(docs, ["pe_dma", "pe_dm", "pe_gemm"])] == [
+        f"adr/{NAME} leads to newer records: 0009",
+        "no record names the model pe_dm",
+        "no record names the model pe_gemm",
+    ]
+    assert tool.main([str(docs), "--gaps"]) == 0
+    assert "no record names the model sram" in capsys.readouterr().out
+
+
+def test_every_model_has_a_record(tool: ModuleType) -> None:
+    """Of those that ship."""
+    assert [gap for gap in tool.gaps(REPO / "docs", tool._models()) if gap.startswith("no record")] == []

@@ -1,6 +1,6 @@
 """Check that every decision record stands in both languages, and that the two say the same where that can be compared.
 
-    python tools/verify_adr_lang_pairs.py [DOCS] [--index]
+    python tools/verify_adr_lang_pairs.py [DOCS] [--index] [--gaps]
 
 `DOCS/adr` holds the English records, which win a conflict, `DOCS/adr-ko` a Korean twin of each, under the same name.
 `DOCS/adr-proposed` and `DOCS/adr-history` are left alone, and so are `README.md` and what is no `.md` file. Of a pair,
@@ -11,7 +11,8 @@
 - headings have the same levels and numbers, in the same order, and fenced blocks of code are equal.
 
 Every problem is told, in a sentence each, and the exit code is 1 then. Where there is a `DOCS/adr/README.md`,
-its list of records, below `## Index`, must be complete, too; `--index` writes it, once all else is right.
+its list of records, below `## Index`, must be complete, too; `--index` writes it, once all else is right. `--gaps` tells
+where a record leads to a newer one, which its readers had not, and which hardware models no record names.
 """
 
 from __future__ import annotations
@@ -131,6 +132,27 @@ def indexed(docs: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+def gaps(docs: Path, models: Sequence[str]) -> Iterator[str]:
+    """Yield where an English record leads to a newer one, and which of some models none of them names."""
+    texts = {name: (docs / ENGLISH / name).read_text(encoding="utf-8") for name in names(docs / ENGLISH)}
+    for name, text in texts.items():
+        own, *_ = _NUMBER.findall(name)
+        newer = sorted({number for number in _NUMBER.findall(text) if number > own})
+        if newer:
+            yield f"{ENGLISH}/{name} leads to newer records: {', '.join(newer)}"
+    for model in models:
+        if not any(re.search(rf"\b{re.escape(model)}\b", text) for text in texts.values()):
+            yield f"no record names the model {model}"
+
+
+def _models() -> list[str]:
+    """Return the names of the hardware models of this tree, without who provides them."""
+    from kernbench_core.plugins import load_plugins, own_plugins
+
+    found = load_plugins(own_plugins(), installed=False).components
+    return sorted({name.partition(".")[2] for name in found if name.startswith("builtin.")})
+
+
 def names(folder: Path) -> list[str]:
     """Return the names of the records in a folder, sorted."""
     return sorted(file.name for file in folder.iterdir() if file.suffix.lower() == ".md" and file.name != "README.md")
@@ -201,6 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("docs", nargs="?", type=Path, default=REPO / "docs", metavar="DOCS")
     parser.add_argument("--index", action="store_true", help="write the list of records anew")
+    parser.add_argument("--gaps", action="store_true", help="tell of newer records, and of models without one")
     options = parser.parse_args(argv)
     docs: Path = options.docs
     problems = verify(docs)
@@ -211,6 +234,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     number = len(names(docs / ENGLISH))
     print(f"{number} record{'s' * (number != 1)}, each in both languages")
+    if options.gaps:
+        print("\n".join(gaps(docs, _models())) or "no gaps")
     return 0
 
 
