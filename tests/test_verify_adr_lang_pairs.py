@@ -296,7 +296,8 @@ def test_a_folder_that_is_missing_is_named(tool: ModuleType, tmp_path: Path) -> 
 
 def test_gaps_are_told_and_are_no_problems(tool: ModuleType, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record that leads to a newer one, and a model that none names."""
-    write(docs / "adr" / NAME, ENGLISH.replace("A wire.", "A wire of pe_dma, as ADR-0003 and ADR-0009 say of ADR-0007."))
+    told = "A wire of pe_dma, as ADR-0003 and ADR-0009 say of ADR-0007."
+    write(docs / "adr" / NAME, ENGLISH.replace("A wire.", told))
     assert [*tool.gaps(docs, ["pe_dma", "pe_dm", "pe_gemm"])] == [
         f"adr/{NAME} leads to newer records: 0009",
         "no record names the model pe_dm",

@@ -11,8 +11,9 @@
 - headings have the same levels and numbers, in the same order, and fenced blocks of code are equal.
 
 Every problem is told, in a sentence each, and the exit code is 1 then. Where there is a `DOCS/adr/README.md`,
-its list of records, below `## Index`, must be complete, too; `--index` writes it, once all else is right. `--gaps` tells
-where a record leads to a newer one, which its readers had not, and which hardware models no record names.
+its list of records, below `## Index`, must be complete, too; `--index` writes it, once all else is right.
+
+`--gaps` tells where a record leads to a newer one, which its readers had not, and which hardware models none names.
 """
 
 from __future__ import annotations
