@@ -1,11 +1,11 @@
 """Which tests a run has: one rule for all of them, from what they took and when they ran.
 
 `KB_CASES=3` has of each test function its first case and two more, and those that are named for a file that changed.
-`KB_HEAVY=8` has of the heavy tests, those of over a quarter of a CPU second, as many as take an eighth of their time, and
-`KB_HEAVY=0` none. Of the long ones among them, those of over five seconds, `KB_LONG=15` has what takes 15 seconds in
-each process, or one, and `KB_LONG=0` none. Of both comes first what the change touches, then what passed longest ago,
-as far as it fits. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter of a
-hash of the commit: one commit has the same tests everywhere. Without the variables a run has all tests.
+`KB_HEAVY=8` has of the heavy tests, those of over a quarter of a CPU second, as many as take an eighth of their time,
+and `KB_HEAVY=0` none. Of the long ones among them, those of over five seconds, `KB_LONG=15` has what takes 15 seconds
+in each process, or one, and `KB_LONG=0` none. Of both comes first what the change touches, then what passed longest
+ago, as far as it fits. Which other cases, and which heavy tests where nothing is known of earlier runs, is a matter
+of a hash of the commit: one commit has the same tests everywhere. Without the variables a run has all tests.
 """
 
 from __future__ import annotations
