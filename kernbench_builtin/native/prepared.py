@@ -59,8 +59,10 @@ def numbers_on(recording: Recording, hardware: Hardware, prepared: list[Prepared
     alike, edges = _alike(hardware), _edges(hardware)
     for at, each in enumerate(prepared):
         form = each.form_on(hardware, edges) if each.alike == alike else None
-        if form is not None:
-            prepared.append(prepared.pop(at))
+        if form is not None and form.layout is not None:
+            if form.layout is each.layout:
+                del prepared[at]
+            prepared[:] = [*prepared[1 - _MOST :], attrs.evolve(each, edges=edges, layout=form.layout)]
             stream = each.on(recording, form)  # which may ask for ways, so that the machine comes later
             return np.array(form.numbers(), np.float64), stream
     form = MachineForm(hardware)

@@ -17,6 +17,7 @@ from kernbench_builtin.native.recording import structure_of
 from kernbench_builtin.native.sources import MODULE, engine_checksum
 from kernbench_builtin.native.stream_form import NotTimed
 from kernbench_core.errors import UsageError
+from kernbench_core.process import garbage_left
 
 if TYPE_CHECKING:
     from kernbench_builtin.native.prepared import Numbers
@@ -151,7 +152,8 @@ class Retimer:
 
     def times(self, machine: Machine) -> NativeTimes:
         """Time it on a machine for which it holds; UsageError for what the engine cannot do."""
-        return timed_on(self.recording, hardware_of(machine, self.plugins), self._prepared)
+        with garbage_left():  # of the machine
+            return timed_on(self.recording, hardware_of(machine, self.plugins), self._prepared)
 
 
 def timed_on(recording: Recording, hardware: Hardware, prepared: list[PreparedStream]) -> NativeTimes:

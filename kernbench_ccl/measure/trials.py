@@ -7,13 +7,11 @@ simulation once more and changes no time. A trial is stopped after `MOST_EVENTS`
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cached_property
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
@@ -36,7 +34,7 @@ from kernbench_core.errors import KernbenchError
 from kernbench_core.host import GraphEngine, resource_uses
 from kernbench_core.kernel import op_functions
 from kernbench_core.peers import Channel
-from kernbench_core.process import no_automatic_collection
+from kernbench_core.process import garbage_left
 from kernbench_core.topology import design_of
 from kernbench_core.values.dtypes import itemsize
 
@@ -244,22 +242,3 @@ class AlgorithmTrials:
                 return None
         self.store.put(trial, found)
         return found
-
-
-@contextmanager
-def garbage_left() -> Iterator[None]:
-    """Leave the garbage of a run around this alone, as when that is collected shows in its op log, and none behind.
-
-    What a trial leaves is as large as its machine, and would lie there until Python looks at all that there is. An
-    error holds what it came through: let go of that inside.
-    """
-    if gc.get_freeze_count():
-        yield
-        return
-    gc.freeze()
-    try:
-        with no_automatic_collection():
-            yield
-    finally:
-        gc.collect()
-        gc.unfreeze()

@@ -32,7 +32,8 @@ HERE: Mapping[str, str] = MappingProxyType(
     {
         **{f"atomic_{how}": _ATOMIC for how in HOWS},
         "advance": "",
-        "arange": "Extents need not be powers of two, nor constants. Of int32, and so is what follows from it, free.",
+        "arange": "Extents need not be powers of two, nor constants. Of int32, and so is what follows from it, free as "
+        "long as it is integers.",
         "associative_scan": _TREE,
         "atomic_poll": "An atomic op for each look, without a timeout or with one of 0.",
         "cast": "Also of numbers, which become typed scalars, and with `bitcast`.",
