@@ -75,3 +75,33 @@ def test_fewer_collections_are_for_a_while_and_never_more() -> None:
             assert gc.get_threshold()[0] == before[0] + 5
         raise KeyError
     assert gc.get_threshold() == before
+
+
+_LEFT = """
+import gc, weakref
+from kernbench_core.process.collection import garbage_left
+class Node: pass
+def circle():
+    node = Node()
+    node.itself = node
+    return weakref.ref(node)
+gc.collect()
+gc.disable()
+before = circle()
+with garbage_left():
+    inside = circle()
+    with garbage_left():
+        nested = circle()
+    there = nested() is not None
+print(before() is not None, inside() is None, nested() is None, there, gc.isenabled(), gc.get_freeze_count())
+gc.enable()
+with garbage_left():
+    print(gc.isenabled())
+print(gc.isenabled())
+"""
+
+
+def test_garbage_of_a_block_is_collected_alone() -> None:
+    """What lay around stays, a block in a block leaves it to the outer one, and all is as it was."""
+    done = subprocess.run([sys.executable, "-c", _LEFT], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True True True True False 0\nFalse\nTrue\n", "")
