@@ -85,8 +85,8 @@ class Facts:
     `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the
     `round_trips` of DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the
     bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that
-    one held, and what it has. `collector` is the PE of `last` that sends or receives most messages, with how many, of
-    all of these.
+    one held, and what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and
+    how many there are, of `message_bytes` on average.
     """
 
     phases: dict[str, float]
@@ -126,6 +126,7 @@ class Facts:
     products: Products
     vectors: Vectors
     collector: tuple[str, int, int]
+    message_bytes: float
 
     @property
     def kernel_ns(self) -> float:
@@ -236,6 +237,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         products=products_of(session, at_least),
         vectors=vectors_of(session),
         collector=_collector(session, last),
+        message_bytes=_message_bytes(session),
     )
 
 
@@ -330,19 +332,35 @@ def _bursts(spans: ByteRanges) -> ByteRanges:
 
 
 def _collector(session: GraphEngine, launch: LaunchFigures) -> tuple[str, int, int]:
-    """Return the PE that sends, or receives, most messages of a launch: its name, how many, and how many all do."""
+    """Return the PE that sends and receives most messages of a launch: its name, how many, and how many there are.
+
+    "" and 0 where it has less than twice the mean, as in a ring.
+    """
     columns, pes = session.op_log.columns, session.hardware.layout.pes
-    names = [template.sig[1] for template in columns.templates]
+    names = np.array([template.sig[1] for template in columns.templates])
     start, template = np.asarray(columns.t_start[:]), np.asarray(columns.template[:])
     during = (start >= launch.started_ns) & (start <= launch.ended_ns)
-    found = "", 0, 0
-    for name in ("ipcq_send", "ipcq_recv"):
-        rows = np.flatnonzero(during & np.array([each == name for each in names])[template])
-        if len(rows):
-            each = np.bincount(take(columns.op_pe, rows))
-            most = int(each.argmax())
-            found = max(found, (pes[most].prefix, int(each[most]), len(rows)), key=lambda told: told[1])
-    return found
+    sends, receives = (np.flatnonzero(during & (names == name)[template]) for name in ("ipcq_send", "ipcq_recv"))
+    if not len(sends):
+        return "", 0, 0
+    each = np.bincount(np.concatenate([take(columns.op_pe, rows) for rows in (sends, receives)]), minlength=len(pes))
+    most = int(each.argmax())
+    if each[most] < 2 * each[each > 0].mean():
+        return "", 0, len(sends)
+    return pes[most].prefix, int(each[most]), len(sends)
+
+
+def _message_bytes(session: GraphEngine) -> float:
+    """Return the mean size of messages between PEs, in bytes; 0.0 where there are none."""
+    columns = session.op_log.columns
+    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
+    total, sent = 0, 0
+    for number in range(len(columns.templates)):
+        form = columns.form(number)
+        if form.op_name == "ipcq_send" and form.geometry[0][2] is not None:
+            total += int(times[number]) * form.geometry[0][2] * form.geometry[0][3]
+            sent += int(times[number])
+    return total / sent if sent else 0.0
 
 
 def _queueing(session: GraphEngine) -> Queueing | None:

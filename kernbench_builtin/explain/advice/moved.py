@@ -152,6 +152,8 @@ def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: 
         return 0, 0, 0
     back = between = every = 0
     for access in sorted(accesses, key=lambda each: not each.writes):
+        if columns.form(access.template).op_name.startswith("atomic"):
+            continue
         order = np.argsort(access.owner, kind="stable")
         parts = np.split(access.table[order], np.cumsum(np.bincount(access.owner, minlength=access.lists))[:-1])
         keys = [part.tobytes() for part in parts]

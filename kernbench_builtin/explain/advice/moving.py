@@ -174,7 +174,8 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
         told = f"{used:.0%} of the bytes of each burst of HBM ({BURST} B) are used, by any program"
         gain = share * (1 - used)
         if _scattered(facts):
-            yield suggested("scattered", "lay out an array for each field, instead of structs", told, gain)
+            change = "lay out together in memory what a program loads together (an array for each field of structs)"
+            yield suggested("scattered", change, told, gain)
         else:
             yield noted("scattered", told, gain)
     elif _scattered(facts) and not (moved.near > moved.short / 2 and facts.latency > 0.5):  # these take no longer

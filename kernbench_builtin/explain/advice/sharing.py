@@ -9,10 +9,12 @@ from typing import Final
 from kernbench_builtin.explain.advice.facts import Facts, kind_of
 from kernbench_builtin.explain.advice.moved import BURST
 from kernbench_builtin.explain.advice.rule import LEAST, SHARED, Advice, noted, own_share, suggested, waits
-from kernbench_core.units import format_time
+from kernbench_core.units import format_bytes, format_time
 
 #: Where PEs have so many programs on average, and one has two or more, a few of them are too many.
 _LITTLE_MORE: Final = 1.15
+#: A message of fewer bytes takes mostly the latency of its way.
+_SHORT: Final = 1 << 10
 
 
 def idle_pes(facts: Facts) -> Iterator[Advice]:
@@ -116,10 +118,13 @@ def messages(facts: Facts) -> Iterator[Advice]:
     pe, most, together = facts.collector
     if share > 0.3 and most >= 4 and most > together / 2:
         told = (
-            f"{share:.0%} of the path is messages between PEs, and {pe} sends or receives {most} of {together:,}, one "
-            "after the other"
+            f"{share:.0%} of the path is messages between PEs, and {pe} sends or receives {most} times, of "
+            f"{together:,} messages, one after the other"
         )
         yield suggested("messages", "pass messages on in a tree", told, share * (1 - math.log2(most + 1) / most))
+    elif share > 0.3 and facts.message_bytes < _SHORT:
+        size = format_bytes(round(facts.message_bytes))
+        yield noted("messages", f"{share:.0%} of the path is messages between PEs, of {size} on average", share)
     elif _loads_for_others(facts):
         told = f"{pe} loads for others, to which it sends: it has {most} of {together:,} messages"
         yield noted("messages", told, waits(facts))
@@ -152,7 +157,7 @@ def around(facts: Facts) -> Iterator[Advice]:
     """Copies and launches that take longer than kernels."""
     copies = facts.phases["host_to_device"] + facts.phases["device_to_host"]
     share = copies / facts.total_ns if facts.total_ns else 0.0
-    if share > 0.5:
+    if share > 0.4:
         what = "host copies take" if facts.copied else "telling the device's page tables where tensors lie takes"
         yield noted("copies", f"{what} {share:.0%} of the run, and none of the kernel's time", share)
     launch = facts.phases["launch"]

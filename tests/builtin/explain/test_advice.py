@@ -375,6 +375,37 @@ def test_who_loads_for_others_is_named() -> None:
     assert told == "sip0.cube0.pe0 loads for others, to which it sends: it has 15 of 15 messages."
 
 
+def pings(a: Any, c: Any, tl: Any) -> None:
+    """Send short messages to the next PE in a ring."""
+    me, count = tl.program_id(0), tl.num_programs(0)
+    for _ in range(8):
+        tl.send(tl.full((16,), 1.0, "f16"), (me + 1) % count)
+        tl.recv((16,), "f16", (me - 1) % count)
+
+
+def test_short_messages_are_named_and_no_tree_is_advised_in_a_ring() -> None:
+    """Of as many for each PE none has most."""
+    found = verdict(pings)
+    [told] = (each.sentence for each in found.advice if each.rule == "messages")
+    assert told.endswith("of the path is messages between PEs, of 32 B on average.")
+
+
+def test_a_pe_that_collects_and_hands_out_is_named() -> None:
+    """Each half of its messages is half of all."""
+
+    def all_at_one(a: Any, c: Any, tl: Any) -> None:
+        me, count, x = tl.program_id(0), tl.num_programs(0), tl.full((4096,), 1.0, "f32")
+        for other in range(1, 1 if me else count):
+            x = x + tl.recv((4096,), "f32", other)
+        for other in range(1, 1 if me else count):
+            tl.send(x, other)
+        if me:
+            tl.send(x, 0)
+            tl.recv((4096,), "f32", 0)
+
+    assert "messages" in rules(verdict(all_at_one, pes=8))
+
+
 def test_launches_that_hand_on_what_a_pe_has() -> None:
     """What is advised gains, and is gone where it was done."""
 
