@@ -252,18 +252,18 @@ def test_what_a_function_raises_names_its_class_line_and_distribution(call: Run,
         return f"{tmp_path / 'acme_calls.py'}:{ACME[: ACME.index(of)].count(chr(10)) + 1}"
 
     luck, leave = line('raise KeyError("luck")'), line("raise SystemExit")
-    for made, name, anew, must in (
+    for made, name, again, must in (
         ("tl.raises(x)", "raises", "", f"a function that computes, but it raised KeyError: 'luck' at {luck}"),
-        ("tl.again_raises(x)", "again_raises", " anew",
+        ("tl.again_raises(x)", "again_raises", " again",
          f"a second way that computes, but it raised KeyError: 'luck' at {luck}"),
-        ("tl.again_short(x)", "again_short", " anew", "a second way that gives shape (4,), not (1,)"),
-        ("tl.again_odd(x)", "again_odd", " anew", "a second way that gives real numbers, not complex128"),
+        ("tl.again_short(x)", "again_short", " again", "a second way that gives shape (4,), not (1,)"),
+        ("tl.again_odd(x)", "again_odd", " again", "a second way that gives real numbers, not complex128"),
         ("tl.unit_op('pe_sfu', 'unit_raises', x)", "unit_raises", "",
          f"a function that computes, but it raised SystemExit: 0 at {leave}"),
     ):  # fmt: skip
         code, out, err, _ = call(made, "--verify-data", "--verify-ops")
         assert (code, out) == (6, ""), err
-        told = f" could not be computed{anew}: op {name!r} of {SOURCE} must have {must}; repair or reinstall {SOURCE}."
+        told = f" could not be computed{again}: op {name!r} of {SOURCE} must have {must}; repair or reinstall {SOURCE}."
         assert told in err
 
 
