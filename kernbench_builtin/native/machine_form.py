@@ -41,7 +41,7 @@ def unsupported(hardware: Hardware) -> list[str]:
 
 
 @attrs.define(eq=False)
-class MachineLayout:
+class Numbering:
     """What machines have in common that differ in times alone, and whose ways are the same: how all is numbered."""
 
     nodes: dict[str, int]
@@ -63,12 +63,12 @@ class MachineForm:
     """
 
     hardware: Hardware
-    layout: MachineLayout | None = None
+    layout: Numbering | None = None
 
     def __attrs_post_init__(self) -> None:
         if self.layout is not None:
             return
-        self.layout = MachineLayout({name: number for number, name in enumerate(self.hardware.components)})
+        self.layout = Numbering({name: number for number, name in enumerate(self.hardware.components)})
         for source, to in self.hardware.graph.edges:
             prefix = pe_prefix(source)
             inside = prefix is not None and prefix == pe_prefix(to)
@@ -76,7 +76,7 @@ class MachineForm:
                 self.path((source, to))
 
     @property
-    def _known(self) -> MachineLayout:
+    def _known(self) -> Numbering:
         assert self.layout is not None, "made with the form"
         return self.layout
 

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from kernbench_builtin.machines.perturbation import OF_TIME
-from kernbench_builtin.native.machine_form import MachineForm, MachineLayout
+from kernbench_builtin.native.machine_form import MachineForm, Numbering
 from kernbench_builtin.native.stream_form import Asked, StreamForm
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class PreparedStream:
 
     alike: Sequence[Any]
     edges: Sequence[tuple[object, ...]]
-    layout: MachineLayout
+    layout: Numbering
     numbers: Numbers
     places: Sequence[int]
     asked: Sequence[tuple[Any, ...]]
