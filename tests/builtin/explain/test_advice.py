@@ -368,11 +368,85 @@ def test_what_cannot_be_changed_is_not_advised(kernel: Kernel, rule: str) -> Non
     assert rule not in rules(verdict(kernel))
 
 
+def test_what_others_could_have_done_before_counts_too() -> None:
+    """In a row of PEs each waits for all before it: about as much is gained as is told."""
+    before, after = (verdict(in_turn, early, pes=8) for early in (False, True))
+    [gain] = (each.gain for each in before.advice if each.rule == "in-turn")
+    assert before.kernel_ns is not None and after.kernel_ns is not None
+    assert gain == pytest.approx(1 - after.kernel_ns / before.kernel_ns, abs=0.2)
+
+
+def test_one_package_for_a_script_whose_programs_share_data() -> None:
+    """It gains more than 5 %, though it has half of the PEs."""
+
+    def run(device: str) -> RunVerdict:
+        x, out = np.ones((64, 4096), np.float32), np.zeros((64, 4096), np.float32)
+        with kb.triton("default", device=device) as sim:
+            import triton
+            import triton.language as tl
+
+            @triton.jit
+            def gather(x: Any, out: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803
+                pid, at = tl.program_id(0), tl.arange(0, BLOCK)
+                total = tl.zeros((BLOCK,), tl.float32)
+                for i in range(8):
+                    total += tl.load(x + ((pid * 7 + i * 5) % 64) * BLOCK + at)
+                tl.store(out + pid * BLOCK + at, total)
+
+            gather[(64,)](x, out, BLOCK=4096)
+        assert sim.result is not None
+        found = sim.result.part(RunVerdict)
+        assert found is not None and found.kernel_ns is not None
+        return found
+
+    before, after = run("all"), run("sip:0")
+    assert [each.sentence for each in before.advice if each.sentence.startswith("one package (--device sip:0): ")]
+    assert after.kernel_ns < 0.95 * before.kernel_ns  # type: ignore[operator]
+
+
 def test_who_loads_for_others_is_named() -> None:
     """More programs would not help it, and are not advised."""
     found = verdict(hands_out, pes=16)
     [told] = (each.sentence for each in found.advice if each.rule == "messages")
     assert told == "sip0.cube0.pe0 loads for others, to which it sends: it has 15 of 15 messages."
+
+
+def test_transfers_that_wait_for_page_tables_are_not_to_be_larger() -> None:
+    """Of a page each, a larger one has as many to look up."""
+
+    def rows(a: Any, c: Any, tl: Any) -> None:
+        for i in range(16):
+            tl.load(a + (tl.program_id(0) * 16 + (i * 7) % 16) * 65536, shape=(64,))
+
+    def told(*changes: str) -> set[str]:
+        def bench(rt: Any) -> None:
+            rt.launch(rows, *(rt.tensor((64, 65536), "f16", name=name, resident=True) for name in "ac"))
+
+        found = kb.run(bench, "tiny", set=list(changes), data=False).part(RunVerdict)
+        assert found is not None
+        return {each.rule for each in found.advice}
+
+    slow = ["components.pe_mmu.params.walk_time=2us", "components.pe_mmu.params.tlb_entries=8"]
+    assert "small-transfers" in told() and "page-walks" not in told()
+    assert "page-walks" in told(*slow) and "small-transfers" not in told(*slow)
+
+
+@pytest.mark.parametrize(("pages", "about"), [(1, "fact"), (8, "kernel")])
+def test_blocks_in_other_places_are_advised_where_there_are_several(pages: int, about: str) -> None:
+    """Of a table in one slice of HBM that all PEs load from; what has one block stays where it is."""
+
+    def looks_up(a: Any, c: Any, tl: Any) -> None:
+        for i in range(32):
+            x = tl.load(a + ((tl.program_id(0) * 5 + i * 3) % pages) * 2048, shape=(2048,))
+        tl.store(c + tl.program_id(0) * 2048, x)
+
+    def bench(rt: Any) -> None:
+        a = rt.tensor((pages * 2048,), "f16", name="a", placement=Interleave(1 << 20), resident=True)
+        rt.launch(looks_up, a, rt.tensor((32, 2048), "f16", name="c", placement=Interleave(4096), resident=True))
+
+    found = kb.run(bench, "default", set=["system.sips=1"], data=False).part(RunVerdict)
+    assert found is not None
+    assert [each.about for each in found.advice if each.rule == "hot-place"] == [about]
 
 
 def pings(a: Any, c: Any, tl: Any) -> None:
@@ -482,6 +556,7 @@ def test_launches_that_share_nothing_may_run_at_once(apart: bool) -> None:
     gains = [each.gain for each in found.advice if each.rule == "in-sequence"]
     assert len(gains) == apart
     if apart:
+        assert "idle-pes" not in rules(found)  # others have these
         assert after.total_ns == pytest.approx(before.total_ns * (1 - gains[0]), rel=0.1)
 
 
