@@ -379,12 +379,11 @@ def _take_time(
     What it comes to is known already; so a command computes it once more, and nobody reads that. Its numbers are of the
     dtype `numbers`.
     """
-    blocks = [thing for thing in things if isinstance(thing, IndexTensor) and math.prod(thing.shape) > 1]
-    if not blocks or not (is_float(dtype) or any(is_float(block.kind) for block in blocks)):
+    tensors = [thing for thing in things if isinstance(thing, IndexTensor)]
+    if not (is_float(dtype) or any(is_float(tensor.kind) for tensor in tensors)):
         return
-    language = current_language()
-    largest = max(blocks, key=lambda block: math.prod(block.shape))
-    if language is None:
+    largest, language = max(tensors, key=lambda tensor: math.prod(tensor.shape), default=None), current_language()
+    if largest is None or math.prod(largest.shape) < 2 or language is None:
         return
     if params or math.prod(shape) < math.prod(largest.shape):  # a reduction or a scan: it goes through all of it
         language.math("copy", (largest,), largest.shape, largest.dtype)

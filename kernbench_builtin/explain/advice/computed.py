@@ -113,7 +113,7 @@ def vectors_of(session: GraphEngine) -> Vectors:
     alike = sum(op.times * op.working_ns for op in divisions if [*op.shapes[-1:]] == [op.out])
     sigmoids = _OF_SIGMOIDS * alike if 0.5 * same < exponentials < 2 * same else 0.0
     quotients = sum(op.times * max(0.0, _quotient(op)) for op in divisions)
-    by_hand, added = _by_hand(ops, columns_of_sums(session))
+    by_hand, added = _by_hand(ops, _summed(session))
     wide = sum(op.together for op in ops if op.form.constants.get("dtype") in _WIDE)
     starting = sum(op.times * (op.ns - op.working_ns) for op in ops)
     more_ops = any(_quotient(op) > 0 and not op.constant_divisor for op in divisions)
@@ -199,22 +199,18 @@ def _by_hand(ops: list[_VectorOps], summed: Mapping[int, set[int]]) -> tuple[flo
     return found, added
 
 
-def columns_of_sums(session: GraphEngine) -> dict[int, set[int]]:
+def _summed(session: GraphEngine) -> dict[int, set[int]]:
     """Return, for each template of sums, the templates of what some of its records add up."""
     columns = session.op_log.columns
     sums = np.array([template.sig[1] == "sum" for template in columns.templates], bool)
     template = np.asarray(columns.template[:])
     rows = np.flatnonzero(sums[template])[:_SUMS] if len(sums) else np.zeros(0, np.int64)
-    makers: dict[tuple[int, int], int] = {}
-    for row, writer in _inputs(columns, rows):
-        makers[writer] = int(template[row])
-    pe, issue = np.asarray(columns.op_pe[:]), np.asarray(columns.op_issue[:])
+    makers = {(pe << 32) + issue: int(template[row]) for row, (pe, issue) in _inputs(columns, rows)}
+    ops = (np.asarray(columns.op_pe[:], np.int64) << 32) + np.asarray(columns.op_issue[:], np.int64)
+    own = np.isin(ops, np.array([*makers], np.int64)) & (np.asarray(columns.stage_pe[:]) < 0)
     found: dict[int, set[int]] = {}
-    own = np.isin(pe, [maker[0] for maker in makers]) & (np.asarray(columns.stage_pe[:]) < 0)
     for row in np.flatnonzero(own).tolist():
-        number = makers.get((int(pe[row]), int(issue[row])))
-        if number is not None:
-            found.setdefault(number, set()).add(int(template[row]))
+        found.setdefault(makers[int(ops[row])], set()).add(int(template[row]))
     return found
 
 

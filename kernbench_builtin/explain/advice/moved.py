@@ -27,6 +27,8 @@ BURST: Final = 64
 """So many bytes a memory gives at least: a burst."""
 #: Records of a launch of which it is looked at whether they load what was stored.
 _COMPARED: Final = 1 << 16
+#: Regions of an access that are looked at to see whose they are.
+_REGIONS: Final = 1 << 20
 #: Regions of an access that are looked at to see how its pieces lie.
 _LOOKED_AT: Final = 4096
 
@@ -106,7 +108,8 @@ def moved_by(
         if access.template != before:
             found.transfers += len(access.rows)
             found.ns += float(took.sum())
-        in_package, in_cube = _bytes_by_place(access, sip[pe], cube[pe])
+        places, own_cube = _places(access), cube[pe] + (sip[pe] << _CUBE_BITS)
+        in_package, in_cube = _bytes_in(access, places[:, 0], sip[pe]), _bytes_in(access, places[:, 1], own_cube)
         away, other = in_package < nbytes, (in_cube < in_package) & (in_package == nbytes)
         found.nbytes += int(nbytes.sum())
         found.package += int((nbytes - in_package).sum())
@@ -115,8 +118,8 @@ def moved_by(
         if far.any() and not far.all():
             found.far_ns += float(took[far].sum())
             found.as_near_ns += float(np.minimum(took[far], took[~far].mean()).sum())
-        found.owned += _owned(access, cube[pe] + (sip[pe] << _CUBE_BITS), far)
-        found.owned_package += _owned(access, sip[pe], away)
+        found.owned += int(_owned(access, own_cube, far) * nbytes[far].sum())
+        found.owned_package += int(_owned(access, sip[pe], away) * nbytes[away].sum())
         if access.template != before and away.any():
             found.package_ns += float(took[away].sum())
             share = 1 - float(in_package[away].sum() / nbytes[away].sum())
@@ -135,7 +138,7 @@ def moved_by(
         elif access.writes and form.op_name.startswith("atomic"):
             found.atomics += int(own.sum())
             found.atomics_again += int(again.sum())
-        repeated.append(again)
+        repeated.append(again & (form.op_name == "dma_read"))
     found.back, found.between, found.loaded_ever = _stored_before(session, accesses, launch)
     found.hot_times, found.hot_pages, found.hot_again = _hottest(accesses, repeated)
     return found
@@ -178,66 +181,81 @@ def _hottest(accesses: Sequence[HbmAccess], again: Sequence[npt.NDArray[np.bool_
 
     And which share of it is what programs load `again`. A page that moves little counts for little.
     """
-    moved: dict[int, float] = {}
-    repeated: dict[int, float] = {}
-    for access, more in zip(accesses, again, strict=True):
-        pages = access.table[:, 0] >> _PAGE_BITS
-        some = distinct(pages)
-        at, nbytes = np.searchsorted(some, pages), access.table[:, 1] * access.table[:, 2]
-        for lists, sums in ((access.at, moved), (access.at[more], repeated)):
-            each = np.bincount(at, nbytes * np.bincount(lists, minlength=access.lists)[access.owner])
-            for page, total in zip(some.tolist(), each.tolist(), strict=True):
-                sums[page] = sums.get(page, 0.0) + total
-    weight = sum(float((access.each(access.table[:, 1] * access.table[:, 2]) ** 2).sum()) for access in accesses)
-    pages_of_one = max(1.0, weight / (sum(moved.values()) or 1.0) / (1 << _PAGE_BITS))  # of what is moved at once
-    units: dict[int, list[float]] = {}
-    for page, total in moved.items():
-        units.setdefault(page >> (_OFFSET_BITS - _PAGE_BITS), []).append(total)
-    if not units:
+    if not any(len(access.table) for access in accesses):
         return 1.0, 0.0, 0.0
-    hot = max(units, key=lambda unit: sum(units[unit]))
-    own = sum(units[hot])
+    pages = np.concatenate([access.table[:, 0] >> _PAGE_BITS for access in accesses])
+    moved, often = (
+        np.concatenate([
+            access.table[:, 1] * access.table[:, 2] * np.bincount(at, minlength=access.lists)[access.owner]
+            for access, at in zip(accesses, lists, strict=True)
+        ])
+        for lists in (
+            [access.at for access in accesses],
+            [access.at[more] for access, more in zip(accesses, again, strict=True)],
+        )
+    )  # fmt: skip
+    some = distinct(pages)
+    of_pages = np.bincount(np.searchsorted(some, pages), moved)
+    units = distinct(some >> (_OFFSET_BITS - _PAGE_BITS))
+    of_units = np.bincount(np.searchsorted(units, some >> (_OFFSET_BITS - _PAGE_BITS)), of_pages)
+    hot = int(np.argmax(of_units))
+    own, every = float(of_units[hot]), float(of_units.sum())
     if not own:
         return 1.0, 0.0, 0.0
-    often = sum(total for page, total in repeated.items() if page >> (_OFFSET_BITS - _PAGE_BITS) == hot)
-    of_slice = pages_of_one * own**2 / sum(each**2 for each in units[hot])
-    return own * len(units) / sum(moved.values()), of_slice, often / own
+    inside = some >> (_OFFSET_BITS - _PAGE_BITS) == units[hot]
+    weight = sum(float((access.each(access.table[:, 1] * access.table[:, 2]) ** 2.0).sum()) for access in accesses)
+    of_one = max(1.0, weight / every / (1 << _PAGE_BITS))  # pages of what is moved at once
+    loaded_again = float(often[pages >> (_OFFSET_BITS - _PAGE_BITS) == units[hot]].sum())
+    return own * len(units) / every, of_one * own**2 / float((of_pages[inside] ** 2).sum()), loaded_again / own
 
 
-def _bytes_by_place(
-    access: HbmAccess, sip: npt.NDArray[np.int64], cube: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return how many bytes of each record lie in the package, and in the cube, of its PE, which these are."""
+def _places(access: HbmAccess) -> npt.NDArray[np.int64]:
+    """Return of each region the package that it lies in and, in the second column, the cube of all."""
     units = access.table[:, 0] >> _OFFSET_BITS
     some = distinct(units)
     places = np.array([place_of(int(each) << _OFFSET_BITS) for each in some], np.int64).reshape(-1, 2)
-    nbytes, place = access.table[:, 1] * access.table[:, 2], places[np.searchsorted(some, units)]
-    all_cubes = (place[:, 0] << _CUBE_BITS) + place[:, 1]
-    cubes = distinct(all_cubes)
-    at = np.searchsorted(cubes, all_cubes)
-    of_lists = np.bincount(access.owner * len(cubes) + at, nbytes, access.lists * len(cubes)).reshape(access.lists, -1)
-    each = of_lists[access.at].astype(np.int64)  # a row for each record, a column for each cube
-    own = cubes >> _CUBE_BITS == sip[:, None]
-    own_cube = cubes == ((sip << _CUBE_BITS) + cube)[:, None]
-    return (each * own).sum(axis=1), (each * own_cube).sum(axis=1)
+    places[:, 1] += places[:, 0] << _CUBE_BITS
+    found: npt.NDArray[np.int64] = places[np.searchsorted(some, units)]
+    return found
 
 
-def _owned(access: HbmAccess, cubes: npt.NDArray[np.int64], far: npt.NDArray[np.bool_]) -> int:
-    """Return how many bytes of far records lie in an area of which most is moved by PEs of one cube.
+def _bytes_in(
+    access: HbmAccess, places: npt.NDArray[np.int64], own: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return how many bytes of each record lie in its `own` place, of regions in `places`."""
+    if not len(places):
+        return np.zeros(len(own), np.int64)
+    some = distinct(places)
+    keys = access.owner * len(some) + np.searchsorted(some, places)
+    known = distinct(keys)
+    nbytes = np.bincount(np.searchsorted(known, keys), access.table[:, 1] * access.table[:, 2]).astype(np.int64)
+    at = np.minimum(np.searchsorted(some, own), len(some) - 1)
+    wanted = access.at * len(some) + at
+    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where((some[at] == own) & (known[place] == wanted), nbytes[place], 0)
 
-    `cubes` says the cube of each record's PE. An area is where a region begins.
+
+def _owned(access: HbmAccess, owners: npt.NDArray[np.int64], far: npt.NDArray[np.bool_]) -> float:
+    """Return which share of the bytes of far records lies in an area of which most is moved by one of the `owners`.
+
+    These say the cube, or package, of each record's PE. An area is where a region begins; of many regions some count.
     """
-    if not far.any():
-        return 0
-    some = distinct(cubes[far])
-    times = np.bincount(access.at[far] * len(some) + np.searchsorted(some, cubes[far]), None, access.lists * len(some))
-    nbytes = access.table[:, 1] * access.table[:, 2]
-    pages = distinct(access.table[:, 0] >> _AREA_BITS)
-    at = np.searchsorted(pages, access.table[:, 0] >> _AREA_BITS)
-    each = np.zeros((len(pages), len(some)), np.int64)
-    np.add.at(each, at, times.reshape(access.lists, -1)[access.owner] * nbytes[:, None])
+    rows = np.flatnonzero(far)
+    if not len(rows) or not len(access.table):
+        return 0.0
+    counts = np.bincount(access.owner, minlength=access.lists)
+    rows = rows[:: max(1, int(counts[access.at[rows]].sum()) // _REGIONS)]
+    lists = access.at[rows]
+    which = np.repeat(np.arange(len(rows)), counts[lists])
+    behind = np.arange(len(which)) - (np.cumsum(counts[lists]) - counts[lists])[which]
+    regions = np.argsort(access.owner, kind="stable")[(np.cumsum(counts) - counts)[lists][which] + behind]
+    areas, some = access.table[regions, 0] >> _AREA_BITS, distinct(owners[rows])
+    known = distinct(areas)
+    at = np.searchsorted(known, areas) * len(some) + np.searchsorted(some, owners[rows])[which]
+    nbytes = access.table[regions, 1] * access.table[regions, 2]
+    each = np.bincount(at, nbytes, len(known) * len(some)).reshape(len(known), -1)
     most = each.max(axis=1)
-    return int(most[3 * most > 2 * each.sum(axis=1)].sum())
+    return float(most[3 * most > 2 * each.sum(axis=1)].sum() / max(each.sum(), 1.0))
 
 
 def _count_pieces(access: HbmAccess, found: Moved) -> None:

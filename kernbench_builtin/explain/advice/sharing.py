@@ -54,7 +54,7 @@ def _in_a_tree(facts: Facts) -> bool:
     return 0 < most <= 2 * math.log2(together + 1)
 
 
-def polls(facts: Facts) -> bool:
+def _polls(facts: Facts) -> bool:
     """Whether programs ask by atomics, again and again, whether others have come so far."""
     return facts.reads and facts.share("atomic") > 0.3
 
@@ -89,7 +89,7 @@ def uneven(facts: Facts) -> Iterator[Advice]:
         told = f"{facts.last.last} takes {1 + facts.slower:.1f} times as long for the same commands as other PEs"
         yield noted("slow-pe", told, gain)
     elif gain > 0.25 and facts.more_work > 0.2 and facts.share("message") < 0.3 and not (
-        polls(facts) or _in_a_tree(facts)
+        _polls(facts) or _in_a_tree(facts)
     ):
         told = (
             f"PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last}, which has more to do, "
@@ -105,7 +105,7 @@ def atomics(facts: Facts) -> Iterator[Advice]:
         again = moved.atomics_again / moved.atomics
         lines = ", ".join(dict.fromkeys(call.line for call in facts.calls("atomic")))
         told = f"{share:.0%} of the path are atomics ({lines})"
-        if again > 0.25 and not polls(facts):
+        if again > 0.25 and not _polls(facts):
             told += f", {again:.0%} of them at a place where the same program had one before"
             yield suggested("atomics", "add up in each program first, with one atomic at its end", told, share * again)
         else:

@@ -261,6 +261,7 @@ def test_atomics_at_one_place() -> None:
 
     before, after = verdict_of(8), verdict_of(1)
     assert "atomics" in rules(before) and "atomics" not in rules(after)
+    assert "moved-again" not in rules(before)  # what they read, they change
     assert before.kernel_ns is not None and after.kernel_ns is not None
     assert after.kernel_ns < 0.95 * before.kernel_ns
 
