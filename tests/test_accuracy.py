@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.accuracy.__main__ import main
+from tools.accuracy import __main__ as command
 from tools.accuracy.comparison import AREAS, About, Row, areas, rows_of
 from tools.accuracy.page import SHOWN, page
 
@@ -49,5 +49,31 @@ def test_the_page_has_what_is_said_of_each_comparison(name: str) -> None:
         assert said in PAGE
 
 
-def test_the_page_shows_what_is_found_today(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--check"]) == 0, capsys.readouterr().out
+@pytest.mark.parametrize("name", AREAS)
+def test_the_page_shows_what_is_found_today(name: str) -> None:
+    """Each comparison by itself, as close as the page says: with the line that sums it up."""
+    ((_, area),) = areas((name,))
+    rows = rows_of(area)
+    assert [row for row in rows if abs(row.error) > area.ABOUT.within] == []
+    found = page([(area.ABOUT, rows)])
+    assert found[found.index("| [") :].splitlines()[0] in PAGE.splitlines()
+    section = found[found.index("## ") :]
+    assert f"{section}\n## " in PAGE or PAGE.endswith(section)
+
+
+def test_a_page_that_another_run_would_write_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Area:
+        ABOUT = ABOUT
+
+        def compare(self) -> list[tuple[str, float, float, str, float]]:
+            return [("one", 10.25, 10.0, "ns", 0.0)]
+
+    monkeypatch.setattr(command, "PAGE", tmp_path / "accuracy.md")
+    monkeypatch.setattr(command, "areas", lambda names: [("adding", Area())])
+    assert command.main([]) == 0 and command.main(["--check"]) == 0
+    assert capsys.readouterr().out == ""
+    command.PAGE.write_text(command.PAGE.read_text().replace("10.25", "10.24"))
+    assert command.main(["--check"]) == 1
+    assert "-| one | 10.24 | 10 | ns | +2.50% |\n+| one | 10.25 | 10 | ns | +2.50% |\n" in capsys.readouterr().out

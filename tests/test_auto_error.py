@@ -57,9 +57,13 @@ def test_the_summary_counts_what_was_too_slow(tool: ModuleType) -> None:
     )
 
 
+@pytest.mark.parametrize("network", range(10))
 def test_auto_is_within_a_tenth_of_the_best_on_networks_of_no_table(
-    tool: ModuleType, capsys: pytest.CaptureFixture[str]
+    tool: ModuleType, capsys: pytest.CaptureFixture[str], network: int
 ) -> None:
     """A point of each of the ten."""
-    assert tool.main(["--points", "1", "--seed", "5", "--largest", "512K", "-j", "1"]) == 0
-    assert capsys.readouterr().out.count("\n") == 11
+    assert (
+        tool.main(["--points", "1", "--seed", str(network), "--largest", "512K", "-j", "1", "--network", str(network)])
+        == 0
+    )
+    assert capsys.readouterr().out.count("\n") == 2

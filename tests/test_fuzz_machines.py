@@ -31,10 +31,11 @@ def test_machines_that_nobody_would_write_down_end_well_or_in_sentences(machines
     assert codes.total() == 8
 
 
-def test_many_machines_that_nobody_would_write_down(machines: ModuleType) -> None:
+@pytest.mark.parametrize("first", range(2000, 2200, 40))
+def test_many_machines_that_nobody_would_write_down(machines: ModuleType, first: int) -> None:
     codes: Counter[int] = Counter()
-    assert list(machines.faults(range(2000, 2200), 2, codes)) == []
-    assert min(codes[0], codes[3]) > 40, "as many machines must run as are refused, or little is tried"
+    assert list(machines.faults(range(first, first + 40), 2, codes)) == []
+    assert min(codes[0], codes[3]) > 6, "as many machines must run as are refused, or little is tried"
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,9 @@ def test_looking_at_a_run_changes_nothing(determinism: ModuleType) -> None:
     assert list(determinism.differences(determinism.case_of(3), processes=False)) == []
 
 
-def test_nothing_that_must_change_nothing_does(determinism: ModuleType) -> None:
-    assert [line for seed in range(8) for line in determinism.differences(determinism.case_of(seed))] == []
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_that_must_change_nothing_does(determinism: ModuleType, seed: int) -> None:
+    assert list(determinism.differences(determinism.case_of(seed))) == []
 
 
 def test_a_difference_is_told(determinism: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
