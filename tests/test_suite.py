@@ -93,9 +93,10 @@ def test_failed_tests_are_named_and_those_whose_turn_it_was_run_on_the_commit_be
             subprocess.run(["git", *words.split()], cwd=repo, check=True)
 
     commit("def test_it(): pass\n")
-    commit("def test_it(): assert False\n")
+    commit("def test_it(one=3): assert one == 4\n")
     monkeypatch.setattr(changed, "REPO", repo)
     monkeypatch.delenv("KB_LANDED", raising=False)
+    monkeypatch.setattr(suite, "REPO", repo)
     changed.commit.cache_clear()
     (notes / "failed").write_text("tests/test_x.py::test_it\n")
     (notes / "turns").write_text("tests/test_x.py::test_it\n")
@@ -106,6 +107,8 @@ def test_failed_tests_are_named_and_those_whose_turn_it_was_run_on_the_commit_be
     assert lines[-5] == "1 failed whose turn it was, which need not be of this change:"
     assert lines[-4] == "  tests/test_x.py::test_it"
     assert ", the commit before: 1 passed in " in lines[-3]
+    assert "--- once more, with values: 1 of the 1 that failed ---" in lines
+    assert "E   assert 3 == 4" in [line.rstrip() for line in lines]
     assert lines[-1] == f"failed first: tests 1 of 1; again: {suite.PYTHON} -m pytest tests/test_x.py::test_it"
 
 

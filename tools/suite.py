@@ -8,6 +8,7 @@ job's output is printed when it ends; a table of CPU seconds comes last, and the
 that repeats it.
 
 tests/selection/rule.py chooses among the tests; --all has every one, and --times, too, and writes tests/times.csv anew.
+Asserts are not rewritten, which takes longer than importing the tests: what failed is run once more to tell values.
 A test that failed because it was its turn is run on the commit before, and it is said what came of it there.
 """
 
@@ -43,6 +44,9 @@ ROOTS = ("tests", "plugins_example/tests")
 SITE = "tests/test_site.py"
 #: Tests that run as the Python that the core was compiled from, too.
 PURE_TESTS = "tests/test_fuzz_kernels.py tests/test_fuzz_machines.py tests/reference tests/builtin/machine tests/builtin/components"  # noqa: E501
+
+#: Of so many tests that failed the values are told.
+MOST_TOLD = 20
 
 #: Of each function they have one case and of the long tests none; what is heavy keeps its turn in the suite.
 PURE_RULE = {**PURE, **LANDING, "KB_CASES": "1", "KB_LONG": "0", "KB_LEDGER": ""}
@@ -185,18 +189,32 @@ def before(failed: Sequence[str], since: str | None) -> str:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def once_more(failed: Sequence[str]) -> str:
+    """Run tests again, with values told where an assert fails; return what pytest says."""
+    again = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", *failed[:MOST_TOLD]]
+    environment = {**os.environ, **LANDING, "KB_LEDGER": ""}
+    done = subprocess.run(again, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+    said = f"\n--- once more, with values: {min(len(failed), MOST_TOLD)} of the {len(failed)} that failed ---\n"
+    return said + done.stdout + done.stderr
+
+
 def report(runner: Runner, notes: Path) -> int:
     """Print the table, and the first failure; return the exit code."""
+
+    def noted(name: str) -> list[str]:
+        return (notes / name).read_text(encoding="utf-8").splitlines() if (notes / name).exists() else []
+
+    tests, turns = noted("failed"), noted("turns")
+    if tests:
+        print(once_more(tests))
     print(f"\n{runner.table()}")
     failures = [done for done in runner.done if done.code != 0]
     if not failures:
         return 0
-    turns = (notes / "turns").read_text(encoding="utf-8").splitlines() if (notes / "turns").exists() else []
     if turns:
         print(f"\n{len(turns)} failed whose turn it was, which need not be of this change:")
         print("\n".join(f"  {test}" for test in turns))
         print(f"  {before(turns, base(os.environ.get('KB_LANDED')))}")
-    tests = (notes / "failed").read_text(encoding="utf-8").splitlines() if (notes / "failed").exists() else []
     again = f"{PYTHON} -m pytest {shlex.join(tests[:5])}" if tests and "tests" in failures[0].job.name else ""
     print(f"\nfailed first: {failures[0].job.name}; again: {again or failures[0].job.typed}")
     return 1
@@ -220,7 +238,7 @@ def main() -> int:
     files = [file for file in test_files(given.paths or ROOTS) if file != SITE or "docs" not in given.also]
     found = parts(files, given.jobs, every=given.all or given.times)
     jobs = [
-        Job(f"tests {number} of {len(found)}", f"{PYTHON} -m pytest -q {shlex.join(part)}", environment)
+        Job(f"tests {number} of {len(found)}", f"{PYTHON} -m pytest -q --assert=plain {shlex.join(part)}", environment)
         for number, part in enumerate(found, 1)
     ]
     runner = Runner(given.jobs)
