@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
@@ -53,14 +54,14 @@ def collect(
 
     Raise HookRaised where nothing of the plug-in can be used.
     """
-    manager = _manager(provider, module, points)
+    functions = _functions(provider, module, points)
     collected: dict[str, list[Entry]] = {}
     failures: list[PluginFailure] = []
     for point in points:
-        hook, expected = getattr(manager.hook, PREFIX + point.kind), point.entry.__name__
-        for entry in (each for one in hook.get_hookimpls() for each in _called(hook.name, one.function, expected)):
+        name, expected = PREFIX + point.kind, point.entry.__name__
+        for entry in (each for function in functions[name] for each in _called(name, function, expected)):
             if not isinstance(entry, point.entry):
-                raise HookRaised(f"{hook.name} must return {expected} objects, not {entry!r}")
+                raise HookRaised(f"{name} must return {expected} objects, not {entry!r}")
             try:
                 entry.check(provider)
             except PluginError as error:
@@ -70,7 +71,10 @@ def collect(
     return collected, failures
 
 
-def _manager(provider: Provider, module: ModuleType, points: Sequence[Point[Any]]) -> _HookManager:
+def _functions(
+    provider: Provider, module: ModuleType, points: Sequence[Point[Any]]
+) -> dict[str, list[Callable[[], object]]]:
+    """Return a plug-in's functions for each hook; raise HookRaised for one that has a hook's name and is none."""
     known = known_hooks(points)
     hooks = {**undeclared_hooks(), **known}
     for name in sorted(vars(module)):
@@ -79,13 +83,23 @@ def _manager(provider: Provider, module: ModuleType, points: Sequence[Point[Any]
         elif name.startswith(PREFIX) and callable(getattr(module, name)):  # pluggy names no remedy
             hint = f"; did you mean {close!r}?" if (close := closest(name, known)) else ""
             raise HookRaised(f"its hooks must be among {', '.join(known)}, not {name!r}{hint}")
-    manager = _HookManager(_NAME)
-    manager.add_hookspecs(type("Hooks", (), dict.fromkeys(hooks, _specification)))
+    manager = _manager(tuple(hooks))
     try:
         manager.register(module, provider.plugin)
         manager.check_pending()
+        return {name: [one.function for one in getattr(manager.hook, name).get_hookimpls()] for name in hooks}
     except pluggy.PluginValidationError as error:
         raise HookRaised(" ".join(str(error).split())) from error
+    finally:
+        if manager.is_registered(module):
+            manager.unregister(module)
+
+
+@lru_cache(maxsize=1)
+def _manager(hooks: tuple[str, ...]) -> _HookManager:
+    """Return the manager of hooks, which one plug-in at a time is registered with: making one takes a millisecond."""
+    manager = _HookManager(_NAME)
+    manager.add_hookspecs(type("Hooks", (), dict.fromkeys(hooks, _specification)))
     return manager
 
 

@@ -44,9 +44,12 @@ def installed_plugins() -> tuple[tuple[str, str, str, str], ...]:
 
 @lru_cache(maxsize=4)
 def _read(entry_points: Callable[..., Any], _: tuple[Any, ...]) -> tuple[tuple[str, str, str, str], ...]:
+    said: dict[Any, tuple[str, str]] = {}
     found = []
     for point in entry_points(group=GROUP):
-        name, version = distribution_of(point)
+        if point.dist not in said:  # its metadata are parsed each time that they are asked for
+            said[point.dist] = distribution_of(point)
+        name, version = said[point.dist]
         found.append((name, point.name, point.value, version))
     return tuple(found)
 
