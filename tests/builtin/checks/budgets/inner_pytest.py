@@ -39,8 +39,9 @@ class Inner:
         return file
 
     def run(self, *args: str) -> pytest.RunResult:
-        """Run pytest in this process."""
-        return self.pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", *NAMED, *args)
+        """Run pytest in this process, whose own pytest may have left asserts as they are."""
+        late = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
+        return self.pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider", *NAMED, *args, *late)
 
     def run_apart(self, *args: str, **environment: str) -> pytest.RunResult:
         """Run pytest in a process of its own, whose environment has more."""
