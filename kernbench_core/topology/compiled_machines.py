@@ -32,6 +32,9 @@ class _CompiledMachine:
     tables: str
 
 
+#: Most of a configuration, known at once.
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+
 _CACHE: OrderedDict[str, _CompiledMachine] = OrderedDict()
 
 
@@ -84,10 +87,13 @@ def _tables(graph: Graph) -> str:
 
 def _canonical_text(value: Any) -> str:
     """Return a text that two values share only where they are of the same types throughout, and equal."""
+    kind = type(value)
+    if kind in _LEAVES:
+        return f"{kind.__name__} {value!r}"
     if isinstance(value, Mapping):
         return f"{{{','.join(f'{_canonical_text(key)}:{_canonical_text(each)}' for key, each in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"{type(value).__name__}({','.join(map(_canonical_text, value))})"
+        return f"{kind.__name__}({','.join(map(_canonical_text, value))})"
     if isinstance(value, frozenset):
         return f"set({','.join(sorted(map(_canonical_text, value)))})"
-    return f"{type(value).__name__} {value!r}"
+    return f"{kind.__name__} {value!r}"
