@@ -2,7 +2,7 @@
 #   make demo      run the GEMM bench, data verified, with kernbench installed as Python: nothing waits for a compiler
 #   make compiled  install kernbench with its core compiled, as what follows does first
 #   make quick     the tests of what changed: use it while you work
-#   make test      the test suite: of each test three cases, of the heavy tests an eighth, which change with the commit
+#   make test      the test suite: of each test three cases, of the heavy tests a twelfth, which change with the commit
 #   make test-all  every test
 #   make times     every test, and the recorded CPU seconds of each (tests/times.csv) written anew; PATHS="…" of some
 #   make golden    times and op logs of small runs, against tests/golden

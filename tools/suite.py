@@ -99,7 +99,7 @@ def test_files(paths: Sequence[str]) -> list[str]:
 def parts(files: Sequence[str], number: int, *, every: bool) -> list[list[str]]:
     """Return folders and files of tests for so many processes, by recorded times: each part is in one piece."""
     times = Times.read()
-    shares = {} if every else {"heavy_share": 1 / 8, "long_share": 0.025, "cases": 3}  # about what a landing has
+    shares = {} if every else {"heavy_share": 1 / 12, "long_share": 0.015, "cases": 3}  # about what a landing has
     seconds = [times.of_file(file, **shares) + 0.01 for file in files]
     found: list[list[str]] = [[] for _ in range(number)]
     spent, total = 0.0, sum(seconds)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 #: CPU seconds from which a test is heavy, and has a recorded time of its own; the others are one sum a file.
-HEAVY = 0.25
+HEAVY = 0.2
 #: CPU seconds from which a test that is not recorded as heavy is named.
 NEWS = 0.5
 #: CPU seconds from which a heavy test is long.
@@ -50,7 +50,7 @@ class Times:
         return self._seconds.get(key(nodeid), 0.0)
 
     def is_heavy(self, nodeid: str) -> bool:
-        """Say whether a test takes over a quarter of a second of CPU."""
+        """Say whether a test takes over a fifth of a second of CPU."""
         return self.of(nodeid) > HEAVY
 
     def is_news(self, nodeid: str, seconds: float) -> bool:
