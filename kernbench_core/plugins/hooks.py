@@ -84,7 +84,8 @@ def _functions(
 
     A module that has not changed is not looked through again: each call of `kb.run` loads plug-ins.
     """
-    state = provider.plugin, [point.kind for point in points], [each for each in vars(module).items() if callable(each[1])]
+    functions = [each for each in vars(module).items() if callable(each[1]) or each[0].startswith(PREFIX)]
+    state = provider.plugin, [point.kind for point in points], functions
     kept = _LOOKED_THROUGH.get(module)
     if kept is None or not _alike(kept[0], state):
         kept = _LOOKED_THROUGH[module] = state, _look_through(provider, module, points)

@@ -114,6 +114,22 @@ def test_a_hook_may_have_arguments_that_need_not_be_given(site: Site, signature:
     assert load_plugins([f"good = {site.module('good_plugin', source)}"], installed=False).failures == ()
 
 
+def test_a_module_that_changes_is_looked_through_again(site: Site) -> None:
+    """Between two loads of one process: another function, another answer of the same one, and what is no function."""
+    source = f"{COMPONENT.format(name='acme.sfu')}\nNAMES = ['acme.one']\n"
+    extra = [f"acme = {site.module('acme_plugin', source)}"]
+    assert list(load_plugins(extra, installed=False).components) == ["acme.sfu"]
+    module = sys.modules["acme_plugin"]
+    entries = "[ComponentEntry(name, 'acme:M', 'pe_gemm', 'A model.') for name in NAMES]"
+    exec(f"def kernbench_components():\n    return {entries}", vars(module))
+    assert list(load_plugins(extra, installed=False).components) == ["acme.one"]
+    vars(module)["NAMES"].append("acme.two")
+    assert list(load_plugins(extra, installed=False).components) == ["acme.one", "acme.two"]
+    vars(module)["kernbench_ops"] = 3
+    (failure,) = load_plugins(extra, installed=False).failures
+    assert str(failure).endswith("that returns a list of OpEntry objects, not 3")
+
+
 def test_a_hook_that_pluggy_refuses_leaves_its_plugin_out(site: Site) -> None:
     """In one line, without pluggy's own name for its error."""
     source = (
