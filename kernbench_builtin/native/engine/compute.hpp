@@ -43,8 +43,9 @@ struct MatrixUnit : Component {
         return static_cast<Token *>(msg)->tile->k_tile ? sum_after(msg) : 0;
     }
     static bool part_of_sum(Msg *msg) {
+        if (msg->kind != TOKEN) return false;
         auto token = static_cast<Token *>(msg);
-        return msg->kind == TOKEN && token->stage + 1 == static_cast<int>(token->tile->stages.size());
+        return token->stage + 1 == static_cast<int>(token->tile->stages.size());
     }
     const Times &times_of(Msg *msg, bool on_sum) const {
         if (auto command = command_of(msg)) return (*times)[on_sum ? command->on_sum : command->value];

@@ -76,11 +76,11 @@ struct FetchStore : Workers {
 
     static Output output_of(const Token *token) { return {token->stream, token->tile->m_tile, token->tile->n_tile}; }
     void arrive(Msg *msg) override {
-        auto token = static_cast<Token *>(msg);
-        if (msg->kind != TOKEN || token->at().type != Stage::FETCH) {
+        if (msg->kind != TOKEN || static_cast<Token *>(msg)->at().type != Stage::FETCH) {
             arrive_run(msg);
             return;
         }
+        auto token = static_cast<Token *>(msg);
         token->registers = this;
         asking.push_back(token);
         for (auto fits : admit()) arrive_run(fits);
