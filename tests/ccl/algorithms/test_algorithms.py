@@ -53,6 +53,12 @@ def test_the_result_is_numpys(name: str, ranks: tuple[int, ...]) -> None:
         check(name, **case)
 
 
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_tile_that_cannot_be_kept_is_stored(count: int) -> None:
+    """Halving and doubling, of which a landing has few cases: as many rounds as fill what tiles are kept in."""
+    check("halving_doubling_all_gather", 8, count, 3, pipeline=False)
+
+
 @pytest.mark.parametrize("name", PER_SIP)
 def test_the_result_is_numpys_in_all_combinations(name: str) -> None:
     """Every count with 1, 3 and 5 PEs, in place and not, pipelined and step by step."""
