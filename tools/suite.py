@@ -45,11 +45,11 @@ SITE = "tests/test_site.py"
 #: Tests that run as the Python that the core was compiled from, too.
 PURE_TESTS = "tests/test_fuzz_kernels.py tests/test_fuzz_machines.py tests/reference tests/builtin/machine tests/builtin/components"  # noqa: E501
 
-#: Of so many tests that failed the values are told.
-MOST_TOLD = 20
-
 #: Of each function they have one case and of the long tests none; what is heavy keeps its turn in the suite.
 PURE_RULE = {**PURE, **LANDING, "KB_CASES": "1", "KB_LONG": "0", "KB_LEDGER": ""}
+
+#: Of so many tests that failed the values are told.
+MOST_TOLD = 20
 
 
 @frozen

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Final, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import Any, Final
 
 import pluggy
 
@@ -21,11 +20,6 @@ from kernbench_core.wording import is_async
 
 _NAME: Final = "kernbench"
 _API: Final = f"{PREFIX}api"
-_State: TypeAlias = tuple[str, list[str], list[tuple[str, object]]]
-#: What was found in a module, and what that followed from.
-_LOOKED_THROUGH: WeakKeyDictionary[ModuleType, tuple[_State, dict[str, list[Callable[[], object]]]]] = (
-    WeakKeyDictionary()
-)
 _OPEN: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -33,6 +27,8 @@ class _HookManager(pluggy.PluginManager):
     """A plug-in manager that takes every function named `kernbench_…` as a hook, decorated or not."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        if not inspect.isroutine(vars(plugin).get(name)):  # known at once; pluggy takes long over each name
+            return None
         options = super().parse_hookimpl_opts(plugin, name)
         if options is None and name.startswith(PREFIX) and callable(getattr(plugin, name)):
             return {}
@@ -80,27 +76,7 @@ def collect(
 def _functions(
     provider: Provider, module: ModuleType, points: Sequence[Point[Any]]
 ) -> dict[str, list[Callable[[], object]]]:
-    """Return a plug-in's functions for each hook; raise HookRaised for one that has a hook's name and is none.
-
-    A module that has not changed is not looked through again: each call of `kb.run` loads plug-ins.
-    """
-    functions = [each for each in vars(module).items() if callable(each[1]) or each[0].startswith(PREFIX)]
-    state = provider.plugin, [point.kind for point in points], functions
-    kept = _LOOKED_THROUGH.get(module)
-    if kept is None or not _alike(kept[0], state):
-        kept = _LOOKED_THROUGH[module] = state, _look_through(provider, module, points)
-    return kept[1]
-
-
-def _alike(one: _State, other: _State) -> bool:
-    """Say whether a module has the same names, which stand for the very same objects."""
-    same = one[:2] == other[:2] and len(one[2]) == len(other[2])
-    return same and all(a[0] == b[0] and a[1] is b[1] for a, b in zip(one[2], other[2], strict=True))
-
-
-def _look_through(
-    provider: Provider, module: ModuleType, points: Sequence[Point[Any]]
-) -> dict[str, list[Callable[[], object]]]:
+    """Return a plug-in's functions for each hook; raise HookRaised for one that has a hook's name and is none."""
     known = known_hooks(points)
     hooks = {**undeclared_hooks(), **known}
     for name in sorted(vars(module)):
