@@ -65,10 +65,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what stays, the tests themselves, out of every later search for garbage."""
+    """Leave what stays, the tests themselves, out of every later search for garbage, and search seldom."""
     gc.collect()
     gc.freeze()
-    collection._FEW = sys.maxsize  # what is frozen stays so: finding that out takes each run 40 ms
+    collection._has_frozen = lambda: True  # counting what is frozen takes each run 40 ms
+    gc.set_threshold(1_000_000)  # a machine is garbage of 100,000 objects at most
 
 
 @pytest.fixture(autouse=True)

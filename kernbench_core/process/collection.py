@@ -36,7 +36,7 @@ def garbage_left() -> Iterator[None]:
     A machine is garbage that goes in circles, and large: it would lie there until Python looks at all that there is,
     and this looks only at what was made inside. An error holds what it came through: let go of that inside.
     """
-    if gc.get_freeze_count():
+    if _has_frozen():
         yield
         return
     was_on = gc.isenabled()
@@ -63,7 +63,7 @@ class _Unseen:
         Go through them where they have become many since the last time. Frozen ones would thaw, so there they stay new.
         """
         made = gc.get_count()[0]
-        if made <= _FEW or gc.get_freeze_count():
+        if made <= _FEW or _has_frozen():
             return
         self._objects += made
         if self._objects > _MOST_UNSEEN:
@@ -75,6 +75,11 @@ class _Unseen:
 
 
 _UNSEEN: Final = _Unseen()
+
+
+def _has_frozen() -> bool:
+    """Say whether there are objects that somebody froze and that would thaw here; they are counted one by one."""
+    return gc.get_freeze_count() > 0
 
 
 @contextmanager
