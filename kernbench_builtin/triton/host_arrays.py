@@ -98,7 +98,10 @@ class DeviceCopies:
         there = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes))
         same = (each for each in there if each.owner() is not None and _fits(each, view))
         held = next(same, None) or next((each for each in self._held if _free_for(each, view, where)), None)
-        self._held = [each for each in self._held if each is held or not _meets(each, view)]
+        # whether one that is gone began here is a matter of the host's memory, which no time may depend on
+        self._held = [
+            each for each in self._held if each is held or each.owner() is None or not _meets(each, view)
+        ]
         if held is None:
             whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
             tensor = self.rt.tensor(

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.triton.host_arrays import DeviceCopies
+from kernbench_builtin.triton.placement import LaunchShape
+from kernbench_builtin.triton.storage import StorageView
 from tests.builtin.triton.kernels import scaling
 
 
@@ -154,6 +157,25 @@ def test_memory_of_arrays_that_are_gone_is_used_again() -> None:
             del x
             gc.collect()
     assert len(sim.launches) > 4
+
+
+@pytest.mark.parametrize("gap", [0, 4096])
+def test_where_arrays_lay_that_are_gone_is_no_matter(gap: int) -> None:
+    """An array that begins where another did, or elsewhere, leaves the tensor of that to the next one like it."""
+    memory = np.zeros(1 << 13, np.uint8)
+    lies = []
+
+    def program(rt: Any) -> None:
+        rt.tensor(np.zeros(1, np.float32))
+        copies, launch = DeviceCopies(rt), LaunchShape(1, 1, len(rt.pes), len(rt.pes))
+        for at, nbytes in ((0, 256), (gap, 512), (0, 256)):
+            owner = np.zeros(1)
+            found = copies.hold({"x": StorageView(memory[at : at + nbytes], "f32", 0, owner)}, {}, launch, "kernel")
+            lies.append(found["x"].held.tensor.allocation.va)
+            del owner, found
+
+    kb.run(program, "tiny")
+    assert lies[0] == lies[2] != lies[1]
 
 
 def test_an_array_that_one_store_fills() -> None:
