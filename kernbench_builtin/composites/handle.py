@@ -80,8 +80,7 @@ class CompositeHandle(Placeholder, CopiedHandle):
             tl.store(pointer, self._output(tl, 0, rows), mask, shape=shape, strides=strides)
             return
         direct_transfer(target, "tl.store")
-        room = tl._state.tcm.fit.largest_hole // 2  # a cast needs a second tile
-        step = max(1, room // (self.value.nbytes // rows))
+        step = max(1, tl._state.tcm.room(2 * (self.value.nbytes // rows), rows))  # a cast needs a second tile
         for first in range(0, rows, step):
             count = min(step, rows - first)
             tl.store(target.rows(first, count), self._output(tl, first, count))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kernbench_builtin.native.recording import BORN, DROPPED, FREED, LENT
+from kernbench_builtin.native.recording import BORN, DROPPED, FREED, LENT, ROOM
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.commands import KernelCommand
@@ -46,7 +46,8 @@ class BlockLog:
     """Note the blocks of one scratchpad; `told(what, argument, number)` is called in the order of the program.
 
     What is told is BORN with bytes, LENT with the receipt that gave a slot, DROPPED, with 1 for one of several slots at
-    once, of which nobody knows which went first, and FREED of a slot.
+    once, of which nobody knows which went first, FREED of a slot, and ROOM with the bytes that the largest hole has at
+    least, and fewer than so many, or -1.
     """
 
     def __init__(self, table: TcmTable, told: Callable[[int, int, int], None]) -> None:
@@ -54,7 +55,7 @@ class BlockLog:
         self._live: dict[int, _Held] = {}
         self._addresses: dict[int, int] = {}
         self._number = 0
-        table.watch(self._born, self._gone)
+        table.watch(self._born, self._gone, self._asked)
 
     def uses(self, command: KernelCommand) -> list[int]:
         """Return the numbers of the blocks that a command holds until it is complete."""
@@ -97,6 +98,10 @@ class BlockLog:
         self.look()
         self._addresses[block.address] = id(block)
         self._add(id(block), BORN, block.region.row_bytes)
+
+    def _asked(self, least: int, below: int | None) -> None:
+        self.look()
+        self._told(ROOM, least, -1 if below is None else below)
 
     def _gone(self, address: int) -> None:
         place = self._addresses.pop(address, None)

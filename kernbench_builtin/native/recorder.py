@@ -129,7 +129,7 @@ class StreamRecorder:
         self._holds.append(holds)
         number = self._numbers[command.op_id] = len(self._commands)
         kind = type(command)
-        record = _KINDS.get(kind)
+        record = _KINDS.get(getattr(kind, "timed_as", kind))
         if record is None:
             self._refuse(f"{command.call}, which the engine has no model of ({kind.__name__})", command.site)
             fields: tuple[Any, ...] = (0, 0, 0)

@@ -32,6 +32,7 @@ _FIELDS: Final = 7
 _FAULTS: Final = {
     1: "the scratchpads must have room as in the recorded run, and are full at these times; run it in full.",
     2: "the order in which slots of queues go back must be known, and at these times it is not; run it in full.",
+    3: "what scratchpads have room for must be as in the recorded run, and at these times it is not; run it in full.",
 }
 
 

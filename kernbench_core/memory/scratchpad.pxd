@@ -20,7 +20,8 @@ cdef class TcmBlock:
 cdef class TcmTable:
     cdef readonly object pe
     cdef readonly FirstFit fit
-    cdef list _watchers, _mourners
+    cdef list _askers, _watchers, _mourners
+    cpdef room(self, Py_ssize_t nbytes, Py_ssize_t most)
     cpdef give_back(self, Py_ssize_t address)
     cpdef allocate(self, op, shape, dtype, nbytes, site)
     @cython.locals(birth=Birth, block=TcmBlock)

@@ -94,19 +94,35 @@ class TcmBlock:
 class TcmTable:
     """Allocate blocks of one PE's scratchpad, `[base, base + size)` in physical addresses."""
 
-    __slots__ = ("_mourners", "_watchers", "fit", "pe")
+    __slots__ = ("_askers", "_mourners", "_watchers", "fit", "pe")
 
     def __init__(self, pe: str, base: int, size: int) -> None:
         self.pe = pe
         self.fit = FirstFit(base, size, TCM_ALIGNMENT)
         self._watchers: list[Callable[[TcmBlock], None]] = []
         self._mourners: list[Callable[[int], None]] = []
+        self._askers: list[Callable[[int, int | None], None]] = []
 
-    def watch(self, born: Callable[[TcmBlock], None], gone: Callable[[int], None] | None = None) -> None:
-        """Have `born(block)` called when a block has been handed out, `gone(address)` when it has been given back."""
+    def watch(
+        self, born: Callable[[TcmBlock], None], gone: Callable[[int], None] | None = None,
+        asked: Callable[[int, int | None], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Have `born(block)` called when a block has been handed out, `gone(address)` when it has been given back.
+
+        `asked(least, below)` is called where a program asked for `room`: between which bytes the largest hole is.
+        """
         self._watchers.append(born)
         if gone is not None:
             self._mourners.append(gone)
+        if asked is not None:
+            self._askers.append(asked)
+
+    def room(self, nbytes: int, most: int) -> int:
+        """Return how many times the largest hole has so many bytes, `most` at most; when commands end decides that."""
+        count = min(most, self.fit.largest_hole // max(1, nbytes))
+        for asked in self._askers:
+            asked(nbytes * count, nbytes * (count + 1) if count < most else None)
+        return count
 
     def give_back(self, address: int) -> None:
         """Free a block by its address; called by the block, once."""

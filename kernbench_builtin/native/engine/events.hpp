@@ -31,7 +31,7 @@ struct Event {
 };
 
 // Why a run ends before the host's program does.
-enum Fault { NO_FAULT, FULL_SCRATCHPAD, UNCLEAR_ORDER };
+enum Fault { NO_FAULT, FULL_SCRATCHPAD, UNCLEAR_ORDER, OTHER_ROOM };
 
 struct Clock {
     Fault fault = NO_FAULT;

@@ -5,7 +5,7 @@
 #include "fan_out.hpp"
 #include "queues.hpp"
 
-enum Ask { ISSUE, ISSUE_BLOCKING, WAIT, END, BORN, LENT, DROPPED, FREED };
+enum Ask { ISSUE, ISSUE_BLOCKING, WAIT, END, BORN, LENT, DROPPED, FREED, ROOM };
 
 // A block of the scratchpad, or a slot of a queue that a receipt got.
 struct Block {
@@ -113,6 +113,11 @@ struct PeCpu : Workers {
         return true;
     }
     void block(int64_t what, int64_t argument, int64_t number) {
+        if (what == ROOM) {  // the program found at least `argument` bytes, and fewer than `number`
+            int64_t hole = room.largest_hole();
+            if (hole < argument || (number >= 0 && hole >= number)) clock->fail(OTHER_ROOM);
+            return;
+        }
         if (number >= static_cast<int64_t>(blocks.size())) blocks.resize(static_cast<size_t>(number) + 1);
         Block &block = blocks[number];
         if (what == BORN) {

@@ -27,6 +27,11 @@ struct Scratchpad {
         }
         return -1;
     }
+    int64_t largest_hole() const {
+        int64_t found = 0;
+        for (auto [start, end] : holes) found = std::max(found, end - start);
+        return found;
+    }
     void free(int64_t start) {
         int64_t end = start + live[start];
         live.erase(start);

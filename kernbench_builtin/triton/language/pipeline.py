@@ -6,7 +6,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import define, evolve, field, frozen
 
@@ -42,6 +42,9 @@ class AheadReadCmd(DmaReadCmd):
     """Bring a tile before its iteration asks for it: until then nobody has used that memory, as far as races go."""
 
     __slots__ = ()
+
+    #: The command that takes as long.
+    timed_as: ClassVar[type[KernelCommand]] = DmaReadCmd
 
     def at_issue(self, state: PeState, now: float) -> None:
         """Begin the load, and keep to itself what it reads."""
@@ -239,18 +242,21 @@ class PipelineLanguage(NumberLanguage):
             inside = all(tensor.va <= each.start and each.end <= tensor.va + tensor.nbytes for each in regions)
             if not inside:
                 return
-            if 2 * transfer.nbytes > self._state.tcm.fit.largest_hole:
+            if not self._state.tcm.room(2 * transfer.nbytes, 1):
                 stream.why = _NO_ROOM
                 return
             following = evolve(transfer, regions=regions)
-            if not self._is_written(regions):
+            if not self._is_written(regions, site):
                 return
             stream.ahead.append(_Ahead(following, filled, *self._ask_for(following, tensor, fill, site)))
 
-    def _is_written(self, regions: Sequence[Region]) -> bool:
+    def _is_written(self, regions: Sequence[Region], site: CallSite) -> bool:
         """Tell whether there is something to read yet; without data nobody knows, and it is taken for granted."""
         state = self._state
-        return not state.store.data or state.store.has("hbm", state.memory.translate(regions, state.pe))
+        if not state.store.data or state.store.has("hbm", state.memory.translate(regions, state.pe)):
+            return True
+        state.kernels.timed.setdefault("whether memory is written yet", site)
+        return False
 
     def _ask_for(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite
@@ -271,6 +277,7 @@ class PipelineLanguage(NumberLanguage):
             given_up = [command for loop in self._loops for command in loop.give_up()]
             if not given_up:
                 raise
+        self._state.kernels.timed.setdefault("which of several commands is complete", site)
         self.wait_for([command for command in given_up if not command.complete])
         del given_up
         return super()._reserve(op, shape, dtype, nbytes, site)

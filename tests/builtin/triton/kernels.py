@@ -21,3 +21,23 @@ def scaling(*wrappers: Any) -> Any:
     for wrap in reversed(wrappers):
         kernel = wrap(kernel)
     return kernel
+
+
+def walking() -> Any:
+    """Give a kernel that adds up, and works on, tiles of a vector."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(x_ptr, out_ptr, n, WORK: tl.constexpr, LOADS: tl.constexpr, BLOCK: tl.constexpr):  # noqa: N803
+        at = tl.arange(0, BLOCK)
+        total = tl.zeros((BLOCK,), tl.float32)
+        x = tl.load(x_ptr + at)
+        for i in range(n):
+            if LOADS:
+                x = tl.load(x_ptr + i * BLOCK + at)
+            for _ in tl.static_range(WORK):
+                total += x
+        tl.store(out_ptr + at, total)
+
+    return kernel

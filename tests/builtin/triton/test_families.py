@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builtin.triton.families import attention, counting, elementwise, idioms, matmul, moves, norms, softmax
 from tests.builtin.triton.families.case import Case, Fault, outcome
+from tests.builtin.triton.families.every import CASES
 
-CASES = (
-    *elementwise.CASES, *softmax.CASES, *norms.CASES, *matmul.CASES, *attention.CASES, *moves.CASES,
-    *counting.CASES, *idioms.CASES,
-)  # fmt: skip
 FAULTS = [(case, fault) for case in CASES for fault in case.faults]
 
 

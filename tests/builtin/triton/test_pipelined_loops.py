@@ -14,28 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench as kb
+from tests.builtin.triton.kernels import walking
 
 # mypy: disable-error-code="import-not-found"
-
-
-def walking() -> Any:
-    """Give a kernel that adds up, and works on, tiles of a vector."""
-    import triton
-    import triton.language as tl
-
-    @triton.jit
-    def kernel(x_ptr, out_ptr, n, WORK: tl.constexpr, LOADS: tl.constexpr, BLOCK: tl.constexpr):  # noqa: N803
-        at = tl.arange(0, BLOCK)
-        total = tl.zeros((BLOCK,), tl.float32)
-        x = tl.load(x_ptr + at)
-        for i in range(n):
-            if LOADS:
-                x = tl.load(x_ptr + i * BLOCK + at)
-            for _ in tl.static_range(WORK):
-                total += x
-        tl.store(out_ptr + at, total)
-
-    return kernel
 
 
 def time_of(n: int, *, work: int = 1, loads: bool = True, stages: int = 2, on: bool = True) -> float:
