@@ -20,6 +20,7 @@ from kernbench_builtin.sweeps.expressions.quantities import UnitNumber, as_known
 from kernbench_builtin.sweeps.objectives import Objective, named_figures
 from kernbench_builtin.sweeps.plan import SweepPlan, canonical, settings_of
 from kernbench_builtin.sweeps.results import DIFFERS, RETIMED, points_in_words
+from kernbench_builtin.sweeps.scripts import named_in
 from kernbench_core.errors import KernbenchError, SanityError, UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.rows import Scalar
     from kernbench_core.plugins import Plugins
     from kernbench_core.runs.result import RunResult
+    from kernbench_core.topology.configuration import Config
 
     SimulatePoint = Callable[..., RunResult]
 
@@ -60,9 +62,14 @@ def require_retimable(plan: SweepPlan, objectives: list[Objective], params: Mapp
     }
     for option in (name for name, given in refused.items() if given):
         raise UsageError(f"--retime cannot be used with {option}; leave out one of them.")
-    if plan.is_script:
-        raise UsageError("--retime must have a bench to record, not a script written in Triton; leave it out.")
-    if not any(axis.target == SET for axis in plan.axes):
+    varied = [axis.name for axis in plan.axes if axis.target == SET]
+    told = [f"{{{name}}}" for name in varied if name in named_in(plan.arguments)]
+    if told:
+        raise UsageError(
+            f"--retime must have a script that is not told what is varied in the machine, and its arguments have "
+            f"{', '.join(told)}; leave out --retime."
+        )
+    if not varied:
         raise UsageError("--retime must have a machine that is varied, as --set cube.noc.bandwidth=64GB/s,128GB/s.")
     for each in objectives:
         for name in each.figures:
@@ -131,12 +138,14 @@ def result_of(
     RecordingDiffers where its run has other times.
     """
     base = _base_of(job["retime"]["run"], plugins, simulate)
-    found = base.why_not or _figures(base, job["run"], plugins)
-    if isinstance(found, str):
+    config = None if base.why_not else _config_of(job["run"], plugins)
+    found = base.why_not if config is None else _figures(base, config, plugins)
+    if config is None or isinstance(found, str):
         result = simulate(job["run"])
         return result, named_figures(result), {"timed": f"{FULL}: {found}"}
     assert base.result is not None, "it was recorded"
-    result = _with_configuration(base.result, job["run"], plugins)
+    manifest = {**base.result.manifest, "configuration": dict(config.data)}
+    result = attrs.evolve(base.result, manifest=manifest)
     first = not base.checked and job["run"] != job["retime"]["run"]
     checked = first or job["retime"]["check"]
     if checked:
@@ -172,25 +181,29 @@ def _recorded(run: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint)
     return _Base(result) if not result.native.recording.causes else _Base(why_not=result.native.recording.causes[0])
 
 
-def _figures(base: _Base, run: Mapping[str, Any], plugins: Plugins) -> dict[str, Scalar] | str:
-    """Return the figures of a run that is timed again, or why it cannot be."""
+def _config_of(run: Mapping[str, Any], plugins: Plugins) -> Config:
+    from kernbench_core.runs.bench_run import configure
+
+    return configure(plugins, run["topology"], run["components"], settings_of(run))
+
+
+def _figures(base: _Base, config: Config, plugins: Plugins) -> dict[str, Scalar] | str:
+    """Return the figures of a run that is timed again on the machine of a configuration, or why it cannot be."""
     from kernbench_core.process import garbage_left
 
     with garbage_left():  # of its machine
-        times = _times(base, run, plugins)
+        times = _times(base, config, plugins)
     if isinstance(times, str):
         return times
     assert base.result is not None, "it was recorded"
     return _named(times, base.recording, named_figures(base.result))
 
 
-def _times(base: _Base, run: Mapping[str, Any], plugins: Plugins) -> NativeTimes | str:
+def _times(base: _Base, config: Config, plugins: Plugins) -> NativeTimes | str:
     from kernbench_builtin.native.timing import hardware_of, refusals, timed_on
-    from kernbench_core.runs.bench_run import configure
     from kernbench_core.topology.compilation import compile_topology
     from kernbench_core.topology.design import machine_of
 
-    config = configure(plugins, run["topology"], run["components"], settings_of(run))
     machine = machine_of(compile_topology(config, plugins))
     hardware = hardware_of(machine, plugins)
     why_not = refusals(base.recording, machine, hardware)
@@ -210,14 +223,6 @@ def _named(times: NativeTimes, recording: Recording, known: Mapping[str, Scalar]
     found |= {"time_ns": times.total_ns, **{f"{name}_ns": value for name, value in phases.items()}}
     found |= {"kernel_time_ns": kernel_ns, "gflops": flop / kernel_ns if kernel_ns else 0}
     return {name: found[name] for name in FIGURES}
-
-
-def _with_configuration(result: RunResult, run: Mapping[str, Any], plugins: Plugins) -> RunResult:
-    """Return a recorded result with the configuration of another point."""
-    from kernbench_core.runs.bench_run import configure
-
-    config = configure(plugins, run["topology"], run["components"], settings_of(run))
-    return attrs.evolve(result, manifest={**result.manifest, "configuration": dict(config.data)})
 
 
 def how_timed(records: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -50,6 +50,11 @@ def arguments_of(asked: Mapping[str, Any]) -> list[str]:
     return [_HOLE.sub(lambda hole: value_text(known[hole[1]]), text) for text in asked["arguments"]]
 
 
+def named_in(arguments: Iterable[str]) -> set[str]:
+    """Return what arguments of a script name in braces."""
+    return {name for text in arguments for name in _HOLE.findall(text)}
+
+
 def script_problems(plan: SweepPlan) -> Iterator[str]:
     """Yield all that is wrong with a script and its arguments."""
     from kernbench_builtin.triton.script import Script
@@ -69,7 +74,7 @@ def script_problems(plan: SweepPlan) -> Iterator[str]:
 
 
 def _hole_problems(arguments: Iterable[str], known: Mapping[str, Any], params: Mapping[str, Any]) -> Iterator[str]:
-    used = {name for text in arguments for name in _HOLE.findall(text)}
+    used = named_in(arguments)
     for name in sorted(used - known.keys()):
         yield f"argument {{{name}}} of the script must name what -p or --set gives.{did_you_mean(name, known)}"
     for name in params:

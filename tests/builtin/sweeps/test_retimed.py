@@ -37,6 +37,26 @@ NOW = "def bench(rt):\n    x = rt.zeros((64,), 'f32')\n    rt.launch(kernel, x)\
 KERNEL = "def kernel(x, tl):\n    tl.store(x + tl.arange(0, 64), tl.load(x + tl.arange(0, 64)) * 2.0)\n"
 
 
+SCRIPT = """
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, out, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for i in range(n):
+        total += tl.load(x + i * BLOCK + tl.arange(0, BLOCK))
+    tl.store(out + tl.arange(0, BLOCK), total)
+
+n = int(sys.argv[1])
+x, out = np.ones(n * 256, np.float32), np.empty(256, np.float32)
+add[(1,)](x, out, n, BLOCK=256)
+assert out.tolist() == [n] * 256
+"""
+
+
 def swept(plugins: Plugins, bench: str = "softmax", **more: Any) -> SweepResult:
     given = {"params": {"rows": [16, 32], "cols": 128}, "set": SETS, "retime": True, "processes": 1, **more}
     return sweep(bench, "tiny", plugins=plugins, **given)
@@ -55,6 +75,18 @@ def test_points_have_the_figures_of_their_runs(plugins: Plugins) -> None:
         assert {name: mine["figures"][name] for name in FIGURES} == {name: other["figures"][name] for name in FIGURES}
         assert mine["op_log_sha256"] is None and mine["figures"].keys() == set(FIGURES)
     assert len({record["figures"]["time_ns"] for record in again.records}) >= 12
+
+
+def test_points_of_a_script_have_the_figures_of_their_runs(plugins: Plugins, tmp_path: Path) -> None:
+    """Its loop loads ahead; a recording for each of its arguments."""
+    (tmp_path / "add.py").write_text(SCRIPT)
+    given = {"params": {"n": [5, 9]}, "arguments": ["{n}"], "objectives": "time"}
+    again, full = (swept(plugins, f"triton:{tmp_path / 'add.py'}", retime=on, **given) for on in (True, False))
+    assert [record["timed"] for record in again.records] == ["re-timed"] * 12
+    assert len({record["recording"] for record in again.records}) == 2
+    for mine, other in zip(again.records, full.records, strict=True):
+        assert mine["figures"] == {name: other["figures"][name] for name in FIGURES}
+    assert len({record["figures"]["time_ns"] for record in again.records}) > 6
 
 
 def test_what_cannot_be_timed_again_is_simulated_and_says_why(plugins: Plugins, tmp_path: Path) -> None:
@@ -100,6 +132,11 @@ def test_where_a_point_that_is_checked_differs_none_of_its_recording_counts(
         ({"shake": 3}, "--retime cannot be used with --shake; leave out one of them."),
         ({"max_events": 9}, "--retime cannot be used with --max-events; leave out one of them."),
         ({"set": {}}, "--retime must have a machine that is varied, as --set cube.noc.bandwidth=64GB/s,128GB/s."),
+        (
+            {"bench": "triton:mine.py", "params": {}, "arguments": ["--at", "{cube.noc.bandwidth}"]},
+            "--retime must have a script that is not told what is varied in the machine, and its arguments have "
+            "{cube.noc.bandwidth}; leave out --retime.",
+        ),
         (
             {"objectives": "max:utilisation.pe_dma"},
             "re-timed points have no utilisation.pe_dma, which --objective max:utilisation.pe_dma reads, but "
