@@ -1,7 +1,6 @@
 // Messages and wires, as kernbench_core/messages.py and kernbench_core/wire.py have them.
 #pragma once
 #include "events.hpp"
-#include <unordered_map>
 
 struct Component;
 struct Wire;
@@ -60,20 +59,15 @@ struct Wire : Waits {
     HeadRule rule;
     double available_at = 0, busy_ns = 0;
     int64_t bytes_carried = 0;
-    std::unordered_map<int64_t, double> durations;
     int64_t last_nbytes = -1;
     double last_took = 0;
 
     double duration(int64_t nbytes) {
         if (nbytes == last_nbytes) return last_took;
-        auto found = durations.find(nbytes);
-        if (found == durations.end()) {
-            int64_t units = payload_bytes ? (nbytes + payload_bytes - 1) / payload_bytes : 0;
-            int64_t on_wire = nbytes + (units > 1 ? units : 1) * header_bytes;
-            found = durations.emplace(nbytes, grid_ceil(static_cast<double>(on_wire) / bandwidth)).first;
-        }
+        int64_t units = payload_bytes ? (nbytes + payload_bytes - 1) / payload_bytes : 0;
+        int64_t on_wire = nbytes + (units > 1 ? units : 1) * header_bytes;
         last_nbytes = nbytes;
-        return last_took = found->second;
+        return last_took = grid_ceil(static_cast<double>(on_wire) / bandwidth);
     }
     // Occupy the wire; give when the first and the last byte are out.
     std::pair<double, double> book(int64_t nbytes, double head, double tail) {
