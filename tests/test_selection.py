@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.selection.changed import TestMap
 from tests.selection.records import Ledger, Times, key, write_times
-from tests.selection.rule import Choice, Known, Rule, choose
+from tests.selection.rule import FAR, NEAR, Choice, Known, Rule, choose
 from tests.selection.session import draw_fewer
 
 
@@ -84,15 +84,24 @@ def test_heavy_tests_come_in_turn_until_each_has_run() -> None:
 def test_what_the_change_touches_comes_before_what_waited_longest() -> None:
     tests, seconds = heavy_suite(9)
     last = {key(test.nodeid): float(at) for at, test in enumerate(tests)}
-    touched = set(names(tests[7:]))
-    found = choose(tests, Rule(3, 3), known(seconds, last_passed=last, distance=lambda name: 2 - (name in touched)))
+    far = dict.fromkeys(names(tests[7:]), 1.0)
+    found = choose(tests, Rule(3, 3), known(seconds, last_passed=last, distance=lambda name: far.get(name, FAR)))
     assert names(found.chosen) == names([tests[0], *tests[7:]])
 
 
 def test_cases_that_are_named_for_what_changed_run_beside_the_others() -> None:
     tests = suite(test_a=10)
-    found = choose(tests, Rule(3, None), known(distance=lambda name: 0 if name.endswith(("[6]", "[7]")) else 2))
+    found = choose(tests, Rule(3, None), known(distance=lambda name: 0 if name.endswith(("[6]", "[7]")) else FAR))
     assert len(found.chosen) == 5 and {tests[0].nodeid, tests[6].nodeid, tests[7].nodeid} <= set(names(found.chosen))
+
+
+def test_of_what_the_change_touches_more_cases_run() -> None:
+    """The nearest first: of three functions, the change is nearest to the last and does not touch the first."""
+    tests = suite(test_a=60, test_b=60, test_c=60)
+    far = {"a": FAR, "b": 9.0, "c": 2.0}
+    found = names(choose(tests, Rule(3, None), known(distance=lambda name: far[name.partition("[")[0][-1]])).chosen)
+    counts = Counter(name.partition("[")[0][-1] for name in found)
+    assert counts == {"a": 3, "b": 3 + NEAR - 57, "c": 60}
 
 
 def test_a_third_is_of_the_time_and_light_tests_stay() -> None:

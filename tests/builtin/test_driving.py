@@ -79,20 +79,26 @@ def test_a_model_keeps_its_word_in_every_process(name: str, opens: Callable[[str
     assert outcomes(opens(name), LONG) == {}
 
 
-def test_a_kind_of_ones_own_stands_in_a_whole_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("bench", "topology", "added"),
+    [
+        ("example-silu", "tiny", {"pe.units.pe_sfu.attach": "pe_tcm"}),
+        ("example-tables", "example-pair", {}),
+    ],
+    ids=["added", "of the preset"],
+)
+def test_a_kind_of_ones_own_stands_in_a_whole_machine(
+    monkeypatch: pytest.MonkeyPatch, bench: str, topology: str, added: dict[str, object]
+) -> None:
     """Where a preset has such units, with other parameters than those, and where the driver adds them."""
     monkeypatch.syspath_prepend(PAGE.parents[1] / "plugins_example")
     plugins = load_plugins([*ENTRY_POINTS, "example = kernbench_example.plugin"], installed=False)
-    for bench, topology, added in (
-        ("example-tables", "example-pair", {}),
-        ("example-silu", "tiny", {"pe.units.pe_sfu.attach": "pe_tcm"}),
-    ):
-        testbench = WatchedTestbench(Placed("example.sfu", {"lanes": 7}, "pe_sfu"), plugins)
-        run = partial(WatchedTestbench.run, bench=plugins.benches.load(bench), topology=topology, set=added)
-        drive = testbench.drive(run)
-        assert drive.error is None
-        assert {each["lanes"] for each in drive.params} == {7}
-        assert all(component.served for component in drive.monitor.components)
+    testbench = WatchedTestbench(Placed("example.sfu", {"lanes": 7}, "pe_sfu"), plugins)
+    run = partial(WatchedTestbench.run, bench=plugins.benches.load(bench), topology=topology, set=added)
+    drive = testbench.drive(run)
+    assert drive.error is None
+    assert {each["lanes"] for each in drive.params} == {7}
+    assert all(component.served for component in drive.monitor.components)
 
 
 @pytest.mark.parametrize("lie", LIES)

@@ -1,6 +1,7 @@
 """Which tests a run has: one rule for all of them, from what they took and when they ran.
 
-`KB_CASES=3` has of each test function its first case and two more, and those that are named for a file that changed.
+`KB_CASES=3` has of each test function its first case and two more, those that are named for a file that changed, and of
+test files that the change touches, the nearest first, a hundred cases more.
 `KB_HEAVY=12` has of the heavy tests, those of over a fifth of a CPU second, as many as take a twelfth of their time,
 and `KB_HEAVY=0` none. Of the long ones among them, those of over five seconds, `KB_LONG=8` has what takes eight seconds
 in each process, or one, and `KB_LONG=0` none. Of both comes first what the change touches, then what passed longest
@@ -11,6 +12,7 @@ of a hash of the commit: one commit has the same tests everywhere. Without the v
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
@@ -19,6 +21,8 @@ from attrs import field, frozen
 
 from tests.selection.records import LONG, Times, key
 
+#: How far tests are that the change does not touch, and how many cases more run of those that it touches.
+FAR, NEAR = math.inf, 100
 #: What a landing has of the suite.
 LANDING = {"KB_CASES": "3", "KB_HEAVY": "12", "KB_LONG": "8"}
 
@@ -70,8 +74,8 @@ class Known:
     seed: str
     #: When tests last passed, by their keys.
     last_passed: Mapping[str, float] = field(factory=dict)
-    #: How near the change is to a test, by its node id: 0 where a case is named for it, 1 where it touches the test.
-    distance: Callable[[str], int] = lambda _: 2
+    #: How near the change is to a test, by its node id: 0 where a case is named for it, more where it touches its file.
+    distance: Callable[[str], float] = lambda _: FAR
 
     def turn(self, nodeid: str) -> tuple[float, str]:
         """Return what tests are sorted by: those that passed longest ago come first."""
@@ -127,7 +131,8 @@ def _cases_left_out(tests: Sequence[T], rule: Rule, known: Known) -> set[str]:
     for cases in _by_function(tests).values():
         others = [test.nodeid for test in cases[1:] if known.distance(test.nodeid) > 0]
         left.update(sorted(others, key=known.turn)[rule.cases - 1 :])
-    return left
+    near = [(known.distance(name), known.turn(name), name) for name in left if known.distance(name) < FAR]
+    return left - {name for _, _, name in sorted(near)[:NEAR]}
 
 
 def _heavy_left_out(heavy: Sequence[T], rule: Rule, known: Known) -> set[str]:

@@ -17,7 +17,7 @@ import pytest
 from tests.chromium import live_cpu_seconds
 from tests.selection.changed import TestMap, base, changed_files, commit
 from tests.selection.records import NEWS, Ledger, Times
-from tests.selection.rule import Choice, Known, Rule, choose
+from tests.selection.rule import FAR, Choice, Known, Rule, choose
 
 
 def cpu_seconds() -> float:
@@ -103,17 +103,18 @@ def draw_fewer(items: Iterable[pytest.Item]) -> None:
             function._hypothesis_internal_use_settings = fewer
 
 
-def _distance() -> Callable[[str], int]:
+def _distance() -> Callable[[str], float]:
     """Return how near the change is to a test: its case has the name of a changed file, or the map has its file."""
     changed = changed_files(base(os.environ.get("KB_LANDED")))
-    touched, stems = set(TestMap().touched(changed)), {Path(file).stem for file in changed}
+    touched, stems = TestMap().touched(changed), {Path(file).stem for file in changed}
+    nearest = {file: place for place, file in enumerate(touched, 1)}
 
-    def distance(nodeid: str) -> int:
+    def distance(nodeid: str) -> float:
         file, _, name = nodeid.partition("::")
         case = name.partition("[")[2]
         if not stems.isdisjoint(re.findall(r"\w+", case)):
             return 0
-        return 1 if file in touched else 2
+        return nearest.get(file, FAR)
 
     return distance
 

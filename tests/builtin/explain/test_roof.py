@@ -99,6 +99,12 @@ def roof_over(plugins: Plugins, bench: Any, topology: str, params: dict[str, obj
     return found
 
 
+def test_units_have_what_a_run_has_for_them(plugins: Plugins) -> None:
+    """A product on four arrays of 4096 operations per ns, of one package."""
+    found = roof_over(plugins, "gemm-naive", "tiny", {"M": 32, "N": 32, "K": 32})
+    assert found.units["pe_gemm"] == pytest.approx(2 * 32**3 / (4 * 4096))
+
+
 def test_a_product_reads_each_operand_once(plugins: Plugins) -> None:
     """B, with a copy in each package, too; 64 arrays of 4096 operations and 64 slices of 94.5 B per ns."""
     found = roof_over(plugins, "gemm-composite", "default", {"M": 64, "N": 100, "K": 96})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -122,6 +123,23 @@ shapes = st.fixed_dictionaries(
         "interleave_bytes": st.sampled_from(["64 B", "256 B"]),
     }
 )
+
+
+@pytest.mark.parametrize("seed", [23, 7])
+def test_a_few_commands_are_those_of_the_slow_controller(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bursts that want several rows of few banks."""
+    drawn = random.Random(seed)
+    asked = [
+        (drawn.randint(0, 700), drawn.random() < 0.5, drawn.randint(0, 1 << 14), drawn.randint(1, 600))
+        for _ in range(12)
+    ]
+    monkeypatch.setattr(pseudo_channel, "LOOKAHEAD", 1)
+    ctrl = simulated(
+        asked,
+        {"standard": "hbm2_2000", "channels": 1, "banks": 8, "bank_groups": 2, "overhead": "0.1 ns", "refresh": "none"},
+    )
+    oracle, requests = by_the_oracle(ctrl)
+    check(ctrl, oracle, requests)
 
 
 @settings(max_examples=60)

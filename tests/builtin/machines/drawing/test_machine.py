@@ -82,7 +82,15 @@ def faults(view: View) -> list[str]:
 @given(SETS)
 def test_every_node_stands_in_one_view_and_nothing_overlaps(sets: tuple[str, ...]) -> None:
     """Of any machine of packages: each node has one box of its own, inside its part, apart from all others."""
-    graph = machine(sets=sets)
+    stands(machine(sets=sets))
+
+
+def test_nothing_overlaps_in_a_small_machine() -> None:
+    """Of two packages of one cube each."""
+    stands(machine(sets=("system.sips=2", "sip.mesh.width=2", "sip.mesh.height=1", "cube.pes=4")))
+
+
+def stands(graph: Graph) -> None:
     drawing = draw_machine(graph)
     own: Counter[str] = Counter()
     for part in drawing.parts:

@@ -58,7 +58,7 @@ def digests(tmp_path: Path, **changed: str) -> tuple[str, str]:
     return found["maker.unit"], found["maker.other"]
 
 
-@pytest.mark.parametrize("file", ["unit", "base", "rates", "tables", "late"])
+@pytest.mark.parametrize("file", ["late", "unit", "base", "rates", "tables"])
 def test_what_a_model_imports_is_its_code(tmp_path: Path, file: str) -> None:
     """Its module, its base's, a table in brackets, a sibling, and one that it imports when it is called.
 
