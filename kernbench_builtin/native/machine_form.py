@@ -177,8 +177,9 @@ class MachineForm:
         return [grid_ceil(component.params["overhead"])]
 
     def _memory(self, component: Any) -> list[float]:
-        wires = component.channel_wires
-        return [grid_ceil(component._overhead), len(wires), *(wire.number - 1 for wire in wires)]
+        wires, units = component.channel_wires, component.atomic_units
+        atomic = [0, 0.0] if units is None else [units.burst, units._step]
+        return [grid_ceil(component._overhead), len(wires), *(wire.number - 1 for wire in wires), *atomic]
 
     def _cpu(self, component: PeCpu) -> list[float]:
         times = grid_ceil(component.dispatch_overhead_ns), grid_ceil(component.element_read_ns)

@@ -5,20 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kernbench_builtin.components.compute_unit import streamed_bytes
 from kernbench_builtin.components.pe_scheduler import plan_of
 from kernbench_builtin.components.queues.rings import Queues
 from kernbench_builtin.composites.command import CompositeCmd
 from kernbench_builtin.native.blocks import BlockLog
-from kernbench_builtin.native.recording import BORN, END, ISSUE, ISSUE_BLOCKING, UNITS, WAIT, Recording, structure_of
+from kernbench_builtin.native.recording import (
+    ATOMIC,
+    BORN,
+    END,
+    ISSUE,
+    ISSUE_BLOCKING,
+    READ,
+    UNITS,
+    WAIT,
+    WRITE,
+    Recording,
+    structure_of,
+)  # fmt: skip
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.kernel.bridge import Bridge, Finished
 from kernbench_core.kernel.commands import AnyOf, KernelCommand
 from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
+from kernbench_core.memory import AtomicTransaction
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg
 
 if TYPE_CHECKING:
@@ -159,7 +172,17 @@ class StreamRecorder:
         return self._hardware.find(DeviceMemory)
 
     def _dma(self, command: Any) -> tuple[Any, ...]:
-        return int(command.dma_op == "write"), self._list(command.regions)
+        return WRITE if command.dma_op == "write" else READ, self._list(command.regions)
+
+    def _atomic(self, command: Any) -> tuple[Any, ...]:
+        """Record what changes elements; what finds out, or leaves, who was first is a matter of time."""
+        if command.answer is not None:
+            self._refuse(f"{command.call}, whose result is used, as times decide who is first", command.site)
+        elif command.op.removeprefix("atomic_") not in _IN_ANY_ORDER:
+            self._refuse(f"{command.call}, as times decide who is last", command.site)
+        sent = command.transaction((), _nothing)
+        work = {"addresses": tuple(sent.addresses.tolist()), "turns": tuple(sent.turns.tolist()), "sent": command.sent}
+        return ATOMIC, self._list(command.regions), self._work(work)
 
     def _gemm(self, command: GemmCmd) -> tuple[Any, ...]:
         shape = {"m": command.m, "k": command.k, "n": command.n, "dtype_in": command.dtype_in}
@@ -263,8 +286,6 @@ class StreamRecorder:
             self._refuse("uses of memory whose order nothing decides, which the run lists as hazards")
         if session.device.on_demand.branch_values.read:
             self._refuse("values that were computed while kernels ran, on demand")
-        if kernels.turns:
-            self._refuse("atomic ops, whose order times decide")
 
     def _program(self, requests: list[HostRequest], joined: list[tuple[int, HostRequest]]) -> list[int]:
         numbers = {id(request): number for number, request in enumerate(self._submitted)}
@@ -292,7 +313,14 @@ _KINDS: dict[type, Callable[[StreamRecorder, Any], tuple[Any, ...]]] = {
     CompositeCmd: StreamRecorder._composite,
     SendCmd: StreamRecorder._send,
     RecvCmd: StreamRecorder._recv,
+    AtomicTransaction: StreamRecorder._atomic,
 }
+#: Atomic ops of which several leave the same whatever their order.
+_IN_ANY_ORDER: Final = frozenset({"add", "and", "max", "min", "or", "xor"})
+
+
+def _nothing(_: object) -> None:
+    """Ignore an answer that never comes."""
 
 
 class ProgramStream:

@@ -23,6 +23,8 @@ FORM: Final = "kernbench recording 1"
 #: What a program of a PE asked for: a command, one that it waited for, commands to wait for, its end; what became of a
 #: block of the scratchpad: it was handed out, lent as a slot of a queue, dropped, or freed at once; what room it found.
 ISSUE, ISSUE_BLOCKING, WAIT, END, BORN, LENT, DROPPED, FREED, ROOM = range(9)
+#: What the DMA of a PE is to do.
+READ, WRITE, ATOMIC = range(3)
 #: The units of commands, in the order of engine/commands.hpp.
 UNITS: Final = ("pe_dma", "pe_gemm", "pe_math", "pe_scheduler", "pe_ipcq")
 Fields: TypeAlias = "tuple[Any, ...]"

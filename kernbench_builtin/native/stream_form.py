@@ -11,16 +11,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
+import numpy as np
 
 from kernbench_builtin.components.launch_fan_out import LaunchFanOut
-from kernbench_builtin.native.recording import UNITS, Recording
+from kernbench_builtin.native.recording import ATOMIC, UNITS, Recording
 from kernbench_core.messages import Launch, MapUpdate, MsgBase
 from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.region import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kernbench_builtin.native.machine_form import MachineForm
     from kernbench_core.values.chunking import Chunk
@@ -73,6 +74,13 @@ class _Work(MsgBase):
         self.reads = [_Read(*read) for read in work.get("reads", ())]
 
 
+class _AtomicAccess:
+    """An atomic op as atomic units ask for it."""
+
+    def __init__(self, work: Mapping[str, Any]) -> None:
+        self.addresses, self.turns = (np.array(work[name], np.int64) for name in ("addresses", "turns"))
+
+
 class _Blocks:
     """The blocks of memory that one transfer lies in, as page tables ask for them."""
 
@@ -98,6 +106,7 @@ class StreamForm:
     _regions: list[tuple[Region, ...]] = attrs.field(factory=list)
     _cut: dict[int, tuple[Chunk, ...]] = attrs.field(factory=dict)
     _blocks: _Blocks = attrs.field(factory=_Blocks)
+    _bursts: dict[int, int] = attrs.field(factory=dict)
     _took: dict[tuple[int, int], float] = attrs.field(factory=dict)
     _known: dict[Any, Any] = attrs.field(factory=dict)
     _likes: dict[tuple[int, str], tuple[type, str]] = attrs.field(factory=dict)
@@ -153,11 +162,14 @@ class StreamForm:
         return out
 
     def _shares(self, chunk: Chunk) -> list[float]:
+        shares = self._memory(chunk).interleaving.shares(chunk.regions)
+        return [len(shares), *(field for share in shares for field in share)]
+
+    def _memory(self, chunk: Chunk) -> Any:
         memory: Any = self.form.hardware.components[chunk.node]
         if memory.interleaving is None:
             raise NotTimed(f"a transfer to {chunk.node}")
-        shares = memory.interleaving.shares(chunk.regions)
-        return [len(shares), *(field for share in shares for field in share)]
+        return memory
 
     def _page_uses(self, mmu: Any, chunk: Chunk) -> list[float]:
         if mmu is None:
@@ -190,7 +202,10 @@ class StreamForm:
 
     def _fields(self, pe: int, unit: int, fields: Sequence[int]) -> list[float]:
         if unit == _DMA:
-            return [fields[0], self._transfer(pe, fields[1])]
+            kind, transfer = fields[0], self._transfer(pe, fields[1])
+            if kind == ATOMIC:
+                return [1, 1, transfer, *self._atomic(fields[1], self.recording.works[fields[2]])]
+            return [1, 0, transfer] if kind else [0, transfer]
         if unit == _GEMM:
             return [self._product(pe, fields[0]), self._product(pe, fields[1]), fields[2]]
         if unit == _MATH:
@@ -198,6 +213,16 @@ class StreamForm:
         if unit == _SCHEDULER:
             return self._plan(pe, self.recording.plans[fields[0]])
         return list(map(float, [*fields, 0][:4]))
+
+    def _atomic(self, number: int, work: Mapping[str, Any]) -> list[float]:
+        """Return the operands' bytes of an atomic op, and of each burst its channel, its steps, and its number."""
+        (chunk,) = self.form.hardware.cut(self._regions[number])
+        units = self._memory(chunk).atomic_units
+        bursts = units._bursts(_AtomicAccess(work))
+        out: list[float] = [work["sent"], len(bursts)]
+        for address, steps in bursts.items():
+            out += [units._channel_of(address), steps, self._bursts.setdefault(address, len(self._bursts))]
+        return out
 
     def _product(self, pe: int, number: int) -> int:
         return self._numbers.setdefault((pe, number), len(self._numbers))

@@ -1,8 +1,7 @@
 // What units of a PE are asked to do, and what notes when they did: kernbench_core/kernel/commands.py, tiles/token.py
 // and queues/messages.py of kernbench_builtin/components.
 #pragma once
-#include "component.hpp"
-#include <algorithm>
+#include "memory.hpp"
 
 struct PeCpu;
 struct Stream;
@@ -31,6 +30,7 @@ struct Command : Msg {
     int64_t pe = 0, number = 0;
     Unit unit = DMA_UNIT;
     bool write = false;
+    Atomic atomic{-1, {}};   // one that sends nothing is none
     int64_t value = -1;      // the transfer, or the product's times; of a message its bytes
     int64_t on_sum = -1;     // the product's times where its sum is in the array
     int64_t sum_before = 0;  // 0: none
@@ -151,6 +151,10 @@ inline bool writes_memory(Msg *msg) {
         case FETCH: return false;
         default: return static_cast<Command *>(msg)->write;
     }
+}
+inline const Atomic *atomic_of(Msg *msg) {
+    auto command = msg->kind == COMMAND ? static_cast<Command *>(msg) : nullptr;
+    return command && command->atomic.sent >= 0 ? &command->atomic : nullptr;
 }
 // What the op log notes.
 inline void note_start(Msg *msg, double time) {

@@ -19,6 +19,7 @@ struct Job {
     Msg *msg;
     bool write;
     int64_t waiting;
+    const Atomic *atomic = nullptr;
     bool pushes = false, fetches = false, translates = false, started = false;
     double began = 0, ready = 0, ends = 0;
 };
@@ -58,6 +59,7 @@ struct Dma : Component {
         bool write = writes_memory(msg), order = msg->kind == PUSH || msg->kind == FETCH;
         const auto &chunks = (*transfers)[number].chunks;
         auto job = new Job{msg, write, std::max<int64_t>(1, static_cast<int64_t>(chunks.size()))};
+        job->atomic = atomic_of(msg);
         job->pushes = msg->kind == PUSH;
         job->fetches = tcm && (write || order);
         job->translates = mmu && !order;
@@ -98,7 +100,7 @@ struct Dma : Component {
     }
     void leave(ChunkMsg *msg) { send(msg, now(), now()); }
     void fetch(ChunkMsg *msg) {
-        int64_t nbytes = msg->chunk ? msg->chunk->nbytes : 0;
+        int64_t nbytes = msg->job->atomic ? msg->job->atomic->sent : msg->chunk ? msg->chunk->nbytes : 0;
         double asked = to_tcm->book(0, now(), now()).second;
         auto [head, tail] = tcm->book_access(false, nbytes, asked, asked);
         auto back = from_tcm->book(nbytes, head, tail);
@@ -125,8 +127,11 @@ struct Dma : Component {
             return;
         }
         const Chunk *chunk = msg->chunk;
-        auto sent = new Transaction(job->write, chunk->nbytes, chunk->ranges, chunk->path, &came_back, msg);
+        bool write = job->write && !job->atomic;
+        auto sent = new Transaction(write, chunk->nbytes, chunk->ranges, chunk->path, &came_back, msg);
         sent->shares = &chunk->shares;
+        sent->atomic = job->atomic;
+        if (job->atomic) sent->nbytes += job->atomic->sent;
         sent->born = head;
         sent->serialisation = tail - head;
         forward(sent, head, tail);

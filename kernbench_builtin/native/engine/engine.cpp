@@ -32,6 +32,7 @@ struct Engine {
     std::vector<std::unique_ptr<Request>> requests;
     std::vector<std::unique_ptr<Order>> orders;
     std::vector<std::vector<int64_t>> streams;
+    std::vector<double> held;  // by burst until when an atomic unit has it
     std::vector<PeCpu *> cpus;
     Host *host = nullptr;
 
@@ -109,6 +110,10 @@ struct Engine {
             case SCRATCHPAD: {
                 auto memory = static_cast<Memory *>(node);
                 for (int64_t left = in.whole(); left > 0; --left) memory->channels.push_back(wire(in));
+                memory->burst_bytes = in.whole();
+                memory->step_ns = in.real();
+                memory->unit_free.assign(memory->channels.size(), 0.0);
+                memory->held = &held;
                 break;
             }
             case CPU: {
@@ -240,10 +245,12 @@ struct Engine {
         command.holds.resize(static_cast<size_t>(in.whole()));
         for (auto &block : command.holds) block = in.whole();
         switch (command.unit) {
-            case DMA_UNIT:
-                command.write = in.whole();
+            case DMA_UNIT: {
+                bool atomic = (command.write = in.whole()) && in.whole();
                 command.value = in.whole();
+                if (atomic) read_atomic(command.atomic, in);
                 break;
+            }
             case GEMM_UNIT:
                 command.value = in.whole();
                 command.on_sum = in.whole();
@@ -261,6 +268,14 @@ struct Engine {
                 command.lends = in.whole();
                 if (!command.sends) command.cpu->queues = queues[command.queue].receiver;
                 break;
+        }
+    }
+    void read_atomic(Atomic &atomic, Reader &in) {
+        atomic.sent = in.whole();
+        atomic.bursts.resize(static_cast<size_t>(in.whole()));
+        for (auto &burst : atomic.bursts) {
+            burst = {in.whole(), in.whole(), in.whole()};
+            if (static_cast<size_t>(burst.number) >= held.size()) held.resize(static_cast<size_t>(burst.number) + 1, -INF);
         }
     }
     void read_tile(Tile &tile, Reader &in) {

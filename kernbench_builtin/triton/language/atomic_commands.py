@@ -89,6 +89,8 @@ class AtomicCmd(ReadModifyWriteCmd):
 
     dma_op: ClassVar[str] = "atomic"
     publishes: ClassVar[bool] = True
+    #: It takes as long as what it sends.
+    timed_as: ClassVar[type[MsgBase]] = AtomicTransaction
 
     def __init__(
         self, op_id: OpId, op: str, site: CallSite, transfer: Transfer, tensor: TensorAllocation,

@@ -22,11 +22,10 @@ pytestmark = pytest.mark.skipif(library_file() is None, reason="the native engin
 
 #: What the recordings of some cases say for which they do not hold.
 REFUSED = {
-    "norms-layer_norm_backward_locked": "atomic", "matmul-matmul": "the figures of a launch",
-    "products-split_k": "atomic", "products-mv": "the figures of a launch",
-    "attention-attention": "the figures of a launch", "moves-embedding_backward": "atomic",
-    "counting-histogram": "atomic", "counting-extremes": "atomic", "counting-argmax": "on demand",
-    "counting-fused_moe": "atomic", "counting-work_queue": "atomic", "idioms-tuned_count": "atomic",
+    "norms-layer_norm_backward_locked": "whose result is used", "matmul-matmul": "the figures of a launch",
+    "products-mv": "the figures of a launch", "attention-attention": "the figures of a launch",
+    "counting-histogram": "on demand", "counting-argmax": "on demand", "counting-work_queue": "whose result is used",
+    "idioms-tuned_count": "the figures of a launch",
 }  # fmt: skip
 
 
@@ -39,22 +38,20 @@ def run(case: Case, *sets: str, **options: Any) -> Any:
     return sim.result
 
 
-def recorded(case: Case, folder: Any) -> Recording:
-    found: Recording = run(case, record=True, out=folder / "run").native.recording
-    return found
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_kernel_is_timed_on_another_machine_as_its_run_is_there(case: Case, tmp_path: Any) -> None:
-    """Every op of it; or the recording says why it does not hold."""
-    recording = recorded(case, tmp_path)
-    if case.name in REFUSED:
+    """Every op of it, and on its own machine every wire; or the recording says why it does not hold."""
+    holds = case.name not in REFUSED
+    first = run(case, record=True, out=tmp_path / "run", engine="both" if holds else "python")
+    recording: Recording = first.native.recording
+    if not holds:
         assert REFUSED[case.name] in " ".join(recording.causes)
         return
     assert recording.causes == ()
     drawn = random.Random(case.name)
     sets = (
         f"components.hbm_ctrl.params.overhead={drawn.uniform(2, 200):.1f}ns",
+        f"components.hbm_ctrl.params.atomic_step={drawn.choice([0.5, 3, 17.3])}ns",
         f"components.pe_dma.params.overhead={drawn.uniform(0.5, 50):.2f}ns",
         f"cube.noc.bandwidth={drawn.choice([128, 256, 512])}GB/s",
     )
@@ -65,6 +62,57 @@ def test_a_kernel_is_timed_on_another_machine_as_its_run_is_there(case: Case, tm
     assert times.total_ns == result.timing.total_ns
     for at, column in enumerate(("t_start", "t_end")):
         assert sorted(times.commands[:, at].tolist()) == sorted(result.ops[column].tolist())
+
+
+def counting() -> Any:
+    """Give a kernel that adds to elements that its lanes, and those of other programs, meet; some use the result."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(at_ptr, out_ptr, BLOCK: tl.constexpr, HOW: tl.constexpr):  # noqa: N803
+        at = tl.load(at_ptr + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))
+        if HOW == "add":
+            tl.atomic_add(out_ptr + at, 1)
+        elif HOW == "look":
+            tl.store(out_ptr + 512 + at, tl.atomic_add(out_ptr + at, 1))
+        else:
+            tl.atomic_xchg(out_ptr + at, at)
+
+    return kernel
+
+
+def counted(at: Any, *sets: str, **options: Any) -> Any:
+    """Count in four programs how often each number stands there, and return the result."""
+    out = np.zeros(1024, np.int32)
+    with kb.triton("tiny", set=sets, **options) as sim:
+        counting()[(4,)](at, out, BLOCK=64, HOW="add")
+    assert out.tolist() == np.bincount(at, minlength=1024).tolist()
+    return sim.result
+
+
+@pytest.mark.parametrize("span", [1, 40, 512])
+def test_elements_that_programs_meet_take_as_long_on_another_machine(span: int, tmp_path: Any) -> None:
+    """One element of all, bursts of several, and elements that hardly ever meet."""
+    at = np.random.default_rng(span).integers(0, span, 256).astype(np.int32)
+    recording = counted(at, record=True, out=tmp_path / "run", engine="both").native.recording
+    sets = "components.hbm_ctrl.params.atomic_step=9.5ns", "components.hbm_ctrl.params.overhead=31ns"
+    there = time_recording(recording, hardware_of(machine("tiny", *sets), plugins()))
+    assert there.total_ns == counted(at, *sets).timing.total_ns
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [
+        ("look", "tl.atomic_add, whose result is used, as times decide who is first at "),
+        ("last", "tl.atomic_xchg, as times decide who is last at "),
+    ],
+)
+def test_who_is_first_or_last_is_refused(how: str, cause: str, tmp_path: Any) -> None:
+    with kb.triton("tiny", record=True, out=tmp_path / "run") as sim:
+        counting()[(2,)](np.arange(32, dtype=np.int32), np.zeros(1024, np.int32), BLOCK=16, HOW=how)
+    assert sim.result is not None
+    assert any(each.startswith(cause) for each in sim.result.native.recording.causes)
 
 
 @pytest.mark.parametrize("fields", [(1 << 40, -1), (0, 1)], ids=["more than there is", "less than there is"])
