@@ -56,6 +56,7 @@ class HeldMachine:
     def __init__(
         self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], name: str = "triton",
         recipe: ScriptRecipe | None = None, make: MakeRun | None = None, places: list[ArrayPlace] | None = None,
+        timed: dict[str, CallSite | None] | None = None,
     ) -> None:  # fmt: skip
         self.launched = 0
         self.places: list[ArrayPlace] = [] if places is None else places
@@ -66,11 +67,14 @@ class HeldMachine:
         params = {"params": self._recipe.params}
         self._make = make or (lambda bench: run(bench, **params, **{"topology": topology, **usual, **options}))
         self._guest: Guest | None = None
-        self._timed: dict[str, CallSite | None] = {}
+        #: The times that the script looked at, before this run and in others, too, and those that the run knows of.
+        self._timed = {} if timed is None else timed
+        self._known = self._timed
 
     def looked_at(self) -> None:
         """Take note that the script looks at the figures of a launch, on which what it does may depend."""
-        self._timed.setdefault(FIGURES, call_site())
+        for known in (self._timed, self._known):
+            known.setdefault(FIGURES, call_site())
 
     @property
     def open(self) -> bool:
@@ -129,7 +133,8 @@ class HeldMachine:
     def _run(self) -> RunResult:
         def program(rt: Runtime, **_: object) -> None:
             assert self._guest is not None
-            copies, answer, self._timed = DeviceCopies(rt, self.places), None, rt.shared.timed
+            copies, answer, self._known = DeviceCopies(rt, self.places), None, rt.shared.timed
+            self._known.update(self._timed)
             while (request := self._guest.ask(answer)) is not None:
                 try:
                     answer = request(copies)
@@ -271,14 +276,14 @@ class TritonRun:
         if points is not None and points < 0:
             raise UsageError(f"points must be a count of points of a benchmark, 0 or more, not {points}.")
         self.points = points
-        self.launches: list[LaunchFigures] = []
+        self._launches: list[LaunchFigures] = []
         self.tunings: list[JitTuning] = []
         self.notes: list[str] = []
         self.places: list[ArrayPlace] = []
         self.result: RunResult | None = None
         shake = {name: options[name] for name in ("shake", "shake_seed") if name in options}
         options = {name: value for name, value in options.items() if name not in shake}
-        self._new = partial(HeldMachine, topology, options, name, recipe, make, self.places)
+        self._new = partial(HeldMachine, topology, options, name, recipe, make, self.places, {})
         self._stack, self._before = ExitStack(), ExitStack()
         self._timeout_s: float | None = options.get("timeout_s")
         self._machine = self._new()
@@ -301,6 +306,13 @@ class TritonRun:
     def took_address(self, address: int, array: object) -> None:
         """Keep in mind at which address a script knows an array to begin."""
         self._addresses.note(address, array)
+
+    @property
+    def launches(self) -> list[LaunchFigures]:
+        """The figures of the launches that are over; a script that asks for them may go on by what they say."""
+        if self._launches:
+            self.looked_at()
+        return self._launches
 
     @property
     def pipelines(self) -> bool:
@@ -361,7 +373,7 @@ class TritonRun:
                 self._spreads.append(self._trials.shaken(asked))
             return self._trials.launch(asked)
         figures = self._open_machine().launch(asked)
-        self.launches.append(figures)
+        self._launches.append(figures)
         return figures
 
     def looked_at(self) -> None:
