@@ -19,7 +19,7 @@ _MOST = 8
 def compare(session: GraphEngine, recording: Recording) -> NativeTimes:
     """Time a run anew, on its own machine; UsageError where that cannot be done, with every cause."""
     hardware = hardware_of(session.machine, session.shared.loaded_plugins())
-    found = refusals(recording, session.machine, hardware)
+    found = refusals(recording, session.machine, hardware, as_it_was=True)
     if found:
         told = "\n".join(f"  {cause}" for cause in found)
         raise UsageError(f"--engine both must be given a run that the native engine can time, not one with:\n{told}")

@@ -31,9 +31,14 @@ def gain_lines(found: WhatIf) -> list[str]:
         told += ["", *wrapped("~ is a change within the spread, which may be chance", width())]
     if same:
         told += ["", *wrapped(f"no gain at all: {', '.join(same)}", width())]
+    for why in found.unknown():
+        told += ["", *wrapped(f"unknown: {why}", width())]
     if found.chosen:
         chosen = f"the program chose its blocks by {', '.join(found.chosen)}, and is not made anew for faster ones"
         told += ["", *wrapped(chosen, width())]
+    if found.looked_at:
+        looked = f"the program asked for {', and for '.join(found.looked_at)}: what it did then stays as it was"
+        told += ["", *wrapped(looked, width())]
     return told
 
 

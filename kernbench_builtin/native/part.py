@@ -91,6 +91,8 @@ class NativePart(RunPart):
         else:
             for cause in recording.causes if self.options.record else ():
                 session.shared.notes[f"The recording does not hold for other times, because of {cause}."] = None
+            for call in recording.looked_at if self.options.record and not recording.causes else ():
+                session.shared.notes[f"The recording holds for what-if alone, as the program asks for {call}."] = None
         if not self.options.record and not self.options.what_if:
             return None
         recorded = RecordedRun(recording, session.machine, self.plugins)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,20 +27,24 @@ from kernbench_builtin.native.recording import (
     structure_of,
 )  # fmt: skip
 from kernbench_core.callsite import CallSite, describe_site
+from kernbench_core.errors import PageFaultError
+from kernbench_core.host.host_program import FIGURES
 from kernbench_core.kernel.bridge import Bridge, Finished
 from kernbench_core.kernel.commands import AnyOf, KernelCommand
 from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
+from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.memory import AtomicTransaction
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg
+from kernbench_core.values.region import Region
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.environment import Environment
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.pe_state import Kernels, PeState
-    from kernbench_core.values.region import Region
+    from kernbench_core.messages import Launch
 
 _FACTORS = 2
 
@@ -96,6 +101,7 @@ class StreamRecorder:
             self._requests.append({"launch": True, "nbytes": launch.nbytes, "targets": sorted(launch.programs)})
             for pe in launch.programs:
                 self._streams[number, pe] = []
+            self._note_whole(launch)
             launch.watch = partial(self._watch, number, launch.watch)
         elif isinstance(request, MmuMapMsg):
             update = request.update
@@ -110,11 +116,25 @@ class StreamRecorder:
             self._requests.append({"op": request.op})
             self._refuse(f"the request {type(request).__name__} of the host, through the DMA of an m_cpu")
 
+    def _note_whole(self, launch: Launch) -> None:
+        """Have programs know which tensors are written already: of these it is no matter of time."""
+        pe = min(launch.programs)
+        kernels = self._cpu(pe).kernels
+        kernels.recorded = kernels.recorded or set()
+        for value in launch.arguments.values():
+            tensor = value.tensor if isinstance(value, Pointer) else None
+            if tensor is not None and tensor.nbytes and tensor.va not in kernels.recorded:
+                with suppress(PageFaultError):  # this PE has no page of it
+                    where = self._memory.translate((Region(tensor.va, tensor.nbytes),), pe)
+                    kernels.recorded |= {tensor.va} if kernels.store.has("hbm", where) else set()
+
+    def _cpu(self, pe: int) -> Any:
+        return self._hardware.components[self._hardware.layout.pes[pe].pe_cpu]
+
     def _watch(
         self, launch: int, other: Callable[..., Any] | None, pe: int, program: tuple[int, int, int]
     ) -> Callable[..., Any]:
-        cpu: Any = self._hardware.components[self._hardware.layout.pes[pe].pe_cpu]
-        state = cpu.kernels.states[pe]
+        state = self._cpu(pe).kernels.states[pe]
         fields = self._fields[pe] = self._streams[launch, pe]
         if pe not in self._blocks:
             self._blocks[pe] = BlockLog(state.tcm, partial(self._block, pe))
@@ -125,7 +145,7 @@ class StreamRecorder:
         self._fields[pe] += [what, argument, 1, number]
 
     def _refuse(self, cause: str, site: CallSite | None = None) -> None:
-        self._causes.setdefault(cause, "" if site is None else f" at {describe_site(site)}")
+        self._causes.setdefault(cause, _at(site))
 
     # Commands ---------------------------------------------------------------------------------------
 
@@ -255,8 +275,10 @@ class StreamRecorder:
         shared, kernels = session.shared, session.device.kernels
         if len(shared.programs) != 1:
             self._refuse(f"{len(shared.programs)} host programs side by side")
+        looked_at = {call: site for call, site in shared.timed.items() if call in _JUST_READ}
         for call, site in {**shared.timed, **kernels.timed}.items():
-            self._refuse(f"a program that asks for {call}", site)
+            if call not in looked_at:
+                self._refuse(f"a program that asks for {call}", site)
         self._look_at_data(session, kernels)
         if any(not fields for fields in self._streams.values()):
             self._refuse("programs that another part of the run took over")
@@ -267,6 +289,7 @@ class StreamRecorder:
             structure=structure_of(session.machine),
             params_read=[(node, name, value) for (node, name), value in shared.params_read.items()],
             causes=tuple(f"{cause}{line}" for cause, line in self._causes.items()),
+            looked_at=tuple(f"{call}{_at(site)}" for call, site in looked_at.items()),
             ranges=list(self._ranges),
             lists=list(self._lists),
             works=[dict(work) for work in self._works],
@@ -315,8 +338,14 @@ _KINDS: dict[type, Callable[[StreamRecorder, Any], tuple[Any, ...]]] = {
     RecvCmd: StreamRecorder._recv,
     AtomicTransaction: StreamRecorder._atomic,
 }
+#: What a program of the host may ask for without any time passing: it goes on as it would.
+_JUST_READ: Final = frozenset({FIGURES, "rt.now"})
 #: Atomic ops of which several leave the same whatever their order.
 _IN_ANY_ORDER: Final = frozenset({"add", "and", "max", "min", "or", "xor"})
+
+
+def _at(site: CallSite | None) -> str:
+    return "" if site is None else f" at {describe_site(site)}"
 
 
 def _nothing(_: object) -> None:

@@ -18,7 +18,7 @@ from kernbench_core.topology.naming import pe_prefix
 if TYPE_CHECKING:
     from kernbench_core.topology.design import Machine
 
-FORM: Final = "kernbench recording 1"
+FORM: Final = "kernbench recording 2"
 
 #: What a program of a PE asked for: a command, one that it waited for, commands to wait for, its end; what became of a
 #: block of the scratchpad: it was handed out, lent as a slot of a queue, dropped, or freed at once; what room it found.
@@ -34,7 +34,8 @@ Fields: TypeAlias = "tuple[Any, ...]"
 class Recording:
     """Hold what a run asked for.
 
-    `causes` say why it does not hold for other timings; () where it does. `structure` is the digest of what it depends
+    `causes` say why it does not hold for other timings; () where it does. `looked_at` are times that its program asked
+    for, and may have done otherwise if they had been others. `structure` is the digest of what it depends
     on in the machine, `params_read` what its program read of it. Physical ranges are rows of (base, row bytes, rows,
     pitch), and the block of memory that they lie in: its start, end and number; `lists` name ranges that are moved
     together. `commands` are rows of (PE, number, bytes, unit, the command that it needs or -1, then what its
@@ -46,6 +47,7 @@ class Recording:
     structure: str
     params_read: Sequence[Fields]
     causes: tuple[str, ...]
+    looked_at: tuple[str, ...]
     ranges: Sequence[Fields]
     lists: Sequence[Sequence[int]]
     works: Sequence[Mapping[str, Any]]
@@ -61,6 +63,11 @@ class Recording:
     def ops(self) -> int:
         """How many commands there are."""
         return len(self.commands)
+
+    @property
+    def why_not(self) -> tuple[str, ...]:
+        """Why it does not hold for other times: its causes, and the times that its program looked at."""
+        return *self.causes, *[f"a program that asks for {call}" for call in self.looked_at]
 
     def save(self, path: Path) -> None:
         """Write it into a new file: numbers as columns, all else as JSON."""
@@ -88,8 +95,8 @@ class Recording:
                     streams.append((launch, pe, asks[at : at + number]))
                     at += number
                 rows: dict[str, Any] = {name: [tuple(row) for row in found[name].tolist()] for name in _WIDTH}
-                causes = tuple(text.pop("causes"))
-                return cls(**text, **rows, streams=streams, causes=causes)
+                causes, looked_at = tuple(text.pop("causes")), tuple(text.pop("looked_at"))
+                return cls(**text, **rows, streams=streams, causes=causes, looked_at=looked_at)
         except (OSError, ValueError, KeyError, TypeError):
             raise UsageError(
                 f"{path} must be a recording of this version, which `kernbench run … --record --out` writes; make one."

@@ -115,10 +115,13 @@ def hardware_of(machine: Machine, plugins: Plugins) -> Hardware:
     return GraphEngine(machine, plugins.components, plugins=plugins).hardware
 
 
-def refusals(recording: Recording, machine: Machine, hardware: Hardware) -> list[str]:
-    """Say why a recording cannot be timed on a machine; nothing where it can."""
-    if recording.causes:
-        return list(recording.causes)
+def refusals(recording: Recording, machine: Machine, hardware: Hardware, *, as_it_was: bool = False) -> list[str]:
+    """Say why a recording cannot be timed on a machine; nothing where it can.
+
+    With `as_it_was` the program is taken for the same even where it looked at times.
+    """
+    if causes := recording.causes if as_it_was else recording.why_not:
+        return [*causes]
     found = [f"the model {each}" for each in unsupported(hardware)]
     if structure_of(machine) != recording.structure:
         found.append("another structure of the machine: PEs, memories, sizes, addresses or queues")
@@ -142,10 +145,10 @@ class Retimer:
     plugins: Plugins
     _prepared: list[PreparedStream] = attrs.field(factory=list)
 
-    def require(self, machine: Machine) -> Hardware:
-        """Return the hardware of a machine; UsageError, with every cause, where the recording does not hold there."""
+    def require(self, machine: Machine, *, as_it_was: bool = False) -> Hardware:
+        """Return the hardware of a machine; UsageError, with every cause of `refusals`, where there is any."""
         hardware = hardware_of(machine, self.plugins)
-        found = refusals(self.recording, machine, hardware)
+        found = refusals(self.recording, machine, hardware, as_it_was=as_it_was)
         if found:
             told = "\n".join(f"  {cause}" for cause in found)
             raise UsageError(f"a recording must hold for other times, and this one does not, because of:\n{told}")

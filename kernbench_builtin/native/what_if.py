@@ -36,6 +36,7 @@ class Retimed:
 class WhatIf:
     """What a run takes `now`, and by resource what it would take with that twice as fast, and free.
 
+    `chosen` are parameters that the program chose by, `looked_at` times that it asked for: it is not made anew.
     `kernels` and `total` say how far apart the times are on machines that are the same within a thousandth.
     """
 
@@ -44,10 +45,18 @@ class WhatIf:
     total: TimeSpread
     rows: tuple[tuple[Improvable, Retimed, Retimed], ...]
     chosen: tuple[str, ...] = ()
+    looked_at: tuple[str, ...] = ()
 
     def ranked(self) -> list[tuple[Improvable, Retimed, Retimed]]:
         """Return the rows, what gains most for the kernels first, then for all."""
-        return sorted(self.rows, key=lambda row: (row[2].kernel_ns, row[2].total_ns, row[1].kernel_ns, row[0].name))
+        return sorted(
+            self.rows,
+            key=lambda row: (row[2].refused, row[2].kernel_ns, row[2].total_ns, row[1].kernel_ns, row[0].name),
+        )
+
+    def unknown(self) -> list[str]:
+        """Say why there are changes of which nothing is known, each cause once."""
+        return [*dict.fromkeys(each.refused for _, *both in self.rows for each in both if each.refused)]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON types."""
@@ -58,6 +67,7 @@ class WhatIf:
         return {
             "schema": "kernbench.what-if/1", "now": attrs.asdict(self.now), "kernels": self.kernels.to_json(),
             "total": self.total.to_json(), "rows": rows, "chosen": [*self.chosen],
+            "looked_at": [*self.looked_at],
         }  # fmt: skip
 
 
@@ -67,11 +77,12 @@ def what_if(
 ) -> WhatIf:  # fmt: skip
     """Time a recording with each resource of its machine twice as fast, and free; `done` is told how many are over.
 
-    The program is the same each time: what it chose by the parameters of its machine stays as it was.
+    The program is the same each time: what it chose by the parameters of its machine, or by times that it looked at,
+    stays as it was.
     UsageError for a recording that does not hold, or for a machine that the engine has no models of.
     """
     retimer = Retimer(recording, plugins)
-    retimer.require(machine)
+    retimer.require(machine, as_it_was=True)
 
     def outcome(changed: Machine) -> Retimed:
         try:
@@ -80,6 +91,9 @@ def what_if(
             return Retimed(refused=str(error))
         return Retimed(timed.total_ns, timed.kernel_ns())
 
+    now = outcome(machine)
+    if now.refused:
+        raise UsageError(now.refused)
     rows = []
     kinds = {node.kind for node in machine.nodes.values()}
     wires = {edge.kind for edge in machine.edges.values()}
@@ -90,5 +104,6 @@ def what_if(
         done(number + 1)
     chosen = dict.fromkeys(f"{name} of {node.rpartition('.')[2]}" for node, name, _ in recording.params_read)
     shaken = [outcome(perturbed(machine, plugins.components, f"{at}", WITHIN)) for at in range(_SHAKEN)]
-    kernels, total = (TimeSpread.of(getattr(each, name) for each in shaken) for name in ("kernel_ns", "total_ns"))
-    return WhatIf(outcome(machine), kernels, total, tuple(rows), tuple(chosen))
+    known = [now, *(each for each in shaken if not each.refused)]
+    kernels, total = (TimeSpread.of(getattr(each, name) for each in known) for name in ("kernel_ns", "total_ns"))
+    return WhatIf(now, kernels, total, tuple(rows), tuple(chosen), recording.looked_at)

@@ -2,7 +2,8 @@
 
 In: a job that names the run to record, and a function that simulates. Out: what the point's record has. Times are those
 of the native engine, which are those of a run in every bit. Some points are simulated, too: the first of each recording
-that is not the recorded run itself, those at the ends of all axes, and one in twenty. Where one differs, none of that
+that is not the recorded run itself, four corners (the first axis at an end, all others at an end together), and one in
+twenty. Where one differs, none of that
 recording is to be used.
 """
 
@@ -85,13 +86,18 @@ def to_retime(plan: SweepPlan, point: SweepPoint) -> dict[str, Any]:
     """Return what a job says of a point that is timed again: the run to record, which has the first of all hardware."""
     varied = [axis for axis in plan.axes if axis.target == SET]
     first = {axis.name: axis.looked_at()[0] for axis in varied}
-    ends = [_ends(axis.looked_at()) for axis in varied]
-    values = [point.values[axis.name] for axis in varied]
-    at_an_end = any(values == [end[at] for end in ends] for at in (0, 1))
+    at = [_end_at(axis.looked_at(), point.values[axis.name]) for axis in varied]
+    corner = None not in at and len({*at[1:]}) <= 1
     return {
         "run": plan.run_of({**point.values, **first}),
-        "check": at_an_end or int(point.key[:8], 16) % _CHECK_EVERY == 0,
+        "check": corner or int(point.key[:8], 16) % _CHECK_EVERY == 0,
     }
+
+
+def _end_at(values: Sequence[Any], value: Any) -> int | None:
+    """Return 0 where a value is the smallest of an axis, 1 where it is the largest, None else."""
+    ends = _ends(values)
+    return ends.index(value) if value in ends else None
 
 
 def _ends(values: Sequence[Any]) -> tuple[Any, Any]:
@@ -154,7 +160,8 @@ def result_of(
         if other:
             raise RecordingDiffers(
                 f"a re-timed point must have the figures of its run, and has others: {', '.join(other)}; run the sweep "
-                "without --retime. Programs that share values through Python itself have such recordings."
+                "without --retime. What its program does depends on times in a way that no recording can see, as where "
+                "programs share values in Python."
             )
         base.checked = base.checked or first
     return result, found, {"timed": RETIMED, "checked": checked, "op_log_sha256": None}
@@ -178,7 +185,8 @@ def _recorded(run: Mapping[str, Any], plugins: Plugins, simulate: SimulatePoint)
         return _Base(why_not=f"the recorded run failed: {str(error).partition(chr(10))[0]}")
     if result.native is None:
         return _Base(why_not="nothing was recorded")
-    return _Base(result) if not result.native.recording.causes else _Base(why_not=result.native.recording.causes[0])
+    why_not = result.native.recording.why_not
+    return _Base(why_not=why_not[0]) if why_not else _Base(result)
 
 
 def _config_of(run: Mapping[str, Any], plugins: Plugins) -> Config:

@@ -22,5 +22,6 @@ cdef class Kernels:
     cdef readonly dict states, flying, timed
     cdef public object turns
     cdef public long long loaded
+    cdef public object recorded
     cdef readonly bint materializes, pipelines
     cpdef PeState state(self, site)

@@ -171,6 +171,9 @@ class Kernels:
         self.launch_on = launch_on
         #: What kernels asked that only times answer, with the line.
         self.timed: dict[str, CallSite] = {}
+        #: Where somebody records what they ask for, to have it at other times: the tensors, by address, that were
+        #: written as a whole when a launch was given them.
+        self.recorded: set[int] | None = None
         #: How many atomic ops had their turns at memories.
         self.turns = 0
 

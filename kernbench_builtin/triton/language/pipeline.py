@@ -24,6 +24,7 @@ from kernbench_core.memory.device_memory import TensorAllocation
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.region import Region
+from kernbench_core.values.store_index import Write
 from kernbench_core.values.views import FillValue
 
 #: What Triton gives loops of a launch that names none.
@@ -246,17 +247,26 @@ class PipelineLanguage(NumberLanguage):
                 stream.why = _NO_ROOM
                 return
             following = evolve(transfer, regions=regions)
-            if not self._is_written(regions, site):
+            if not self._is_written(regions, tensor, site):
                 return
             stream.ahead.append(_Ahead(following, filled, *self._ask_for(following, tensor, fill, site)))
 
-    def _is_written(self, regions: Sequence[Region], site: CallSite) -> bool:
+    def _is_written(self, regions: Sequence[Region], tensor: TensorAllocation, site: CallSite) -> bool:
         """Tell whether there is something to read yet; without data nobody knows, and it is taken for granted."""
         state = self._state
-        if not state.store.data or state.store.has("hbm", state.memory.translate(regions, state.pe)):
+        if not state.store.data:
             return True
-        state.kernels.timed.setdefault("whether memory is written yet", site)
-        return False
+        where = state.memory.translate(regions, state.pe)
+        found, whole = state.store.has("hbm", where), state.kernels.recorded
+        sure = found and (whole is None or tensor.va in whole)
+        if not sure and (not found or any(map(self._may_come_later, state.store.writes("hbm", where)))):
+            state.kernels.timed.setdefault("whether memory is written yet", site)
+        return found
+
+    def _may_come_later(self, write: Write) -> bool:
+        """Tell whether at other times something may not be written yet that another PE has written."""
+        writer = write.ticket.writer
+        return writer is not None and writer[0] != self._state.pe and not self._is_over(*writer)
 
     def _ask_for(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite

@@ -133,7 +133,12 @@ class Issuer:
             self._bridge.suspend((AnyOf(commands),))
 
     def _prune(self) -> None:
-        """Forget commands that nobody waited for and that are complete, but not what a wait would raise or order."""
+        """Forget commands that nobody waited for and that are complete, but not what a wait would raise or order.
+
+        None where the run is recorded: at other times others are complete.
+        """
+        if self._state.kernels.recorded is not None:
+            return
         self._in_flight = {
             c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
         }

@@ -22,7 +22,7 @@ def causes(kernel: Any, before: Any = None, **given: Any) -> list[str]:
         rt.launch(kernel, x, y)
 
     _, recording = recorded(bench, **given)
-    return [cause.replace(__file__, "here") for cause in recording.causes]
+    return [cause.replace(__file__, "here") for cause in recording.why_not]
 
 
 def copy(x, y, tl):  # type: ignore[no-untyped-def]
@@ -49,7 +49,7 @@ def test_nor_one_that_looks_at_what_its_launch_took(look: str) -> None:
         rt.launch(copy, *((y, x) if (found() if callable(found) else found) == 7 else (x, y)))
 
     _, recording = recorded(bench, meter=FiguresMeter())
-    assert recording.causes, look
+    assert recording.why_not, look
 
 
 def test_nor_one_that_asks_whether_a_launch_is_over() -> None:

@@ -12,6 +12,7 @@ import pytest
 import kernbench as kb
 from kernbench_builtin.native.recording import ROOM, Recording
 from kernbench_builtin.native.timing import hardware_of, library_file, refusals, time_recording
+from kernbench_builtin.triton.modules import torch_cuda
 from kernbench_core.errors import UsageError
 from tests.builtin.native.native_rig import machine, plugins
 from tests.builtin.triton.families.case import DTYPES, Case, load
@@ -45,7 +46,7 @@ def test_a_kernel_is_timed_on_another_machine_as_its_run_is_there(case: Case, tm
     first = run(case, record=True, out=tmp_path / "run", engine="both" if holds else "python")
     recording: Recording = first.native.recording
     if not holds:
-        assert REFUSED[case.name] in " ".join(recording.causes)
+        assert REFUSED[case.name] in " ".join(recording.why_not)
         return
     assert recording.causes == ()
     drawn = random.Random(case.name)
@@ -113,6 +114,101 @@ def test_who_is_first_or_last_is_refused(how: str, cause: str, tmp_path: Any) ->
         counting()[(2,)](np.arange(32, dtype=np.int32), np.zeros(1024, np.int32), BLOCK=16, HOW=how)
     assert sim.result is not None
     assert any(each.startswith(cause) for each in sim.result.native.recording.causes)
+
+
+@pytest.mark.parametrize("how", ["autotune", "do_bench", "launches", "event"])
+@pytest.mark.parametrize("error", [False, True])
+def test_a_script_that_looks_at_times_is_known_by_it(how: str, error: bool, tmp_path: Any) -> None:
+    """Before its first launch, and where an error ended the run in which it looked, too."""
+    x, out = np.ones(2048, np.float32), np.zeros(512, np.float32)
+    given: dict[str, Any] = {"WORK": 1, "LOADS": True, "BLOCK": 512}
+    with kb.triton("tiny", record=True, out=tmp_path / "run") as sim:
+        import triton
+
+        kernel = walking()
+        if how == "autotune":
+            config = [triton.Config({"WORK": work}) for work in (1, 2)]
+            triton.autotune(configs=config, key=["n"])(kernel)[(1,)](x, out, 3, LOADS=True, BLOCK=512)
+        elif how == "do_bench":
+            triton.testing.do_bench(lambda: kernel[(1,)](x, out, 3, **given))
+        elif how == "launches":
+            kernel[(1,)](x, out, 3, **given)
+            assert sim.launches[0].time_ns > 0
+        else:
+            kernel[(1,)](x, out, 3, **given)
+            torch_cuda.TimeMark().record()
+        if error:
+            with pytest.raises(kb.KernbenchError):
+                kernel[(1,)](x, out, 99, **given)
+        kernel[(1,)](x, out, 3, **given)
+    assert sim.result is not None
+    recording: Recording = sim.result.native.recording
+    assert recording.causes == () and recording.looked_at[0].startswith("the figures of a launch at ")
+
+
+def waiting() -> Any:
+    """Give a kernel that waits for all that it began, of which much is over before: some loads, or some products."""
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(x_ptr, y_ptr, out_ptr):
+        at = tl.arange(0, 64)
+        a = tl.load(y_ptr + at[:, None] * 64 + at[None, :])
+        for k in range(60):
+            tl.load(x_ptr + k * 64 + at, wait=False)
+        for _ in range(4):
+            tl.exp(a)
+        for _ in range(10):
+            tl.dot(a, a, wait=False)
+        tl.wait()
+        tl.store(out_ptr + at, tl.sum(tl.exp(a), 0))
+
+    return kernel
+
+
+def test_what_is_over_is_waited_for_where_it_is_not() -> None:
+    """Of more commands than a program keeps in mind that are over: on another machine these are the last."""
+
+    def made(*sets: str, **options: Any) -> Any:
+        x, y, out = np.zeros(60 * 64, np.float32), np.zeros(64 * 64, np.float32), np.zeros(64, np.float32)
+        with kb.triton("tiny", set=sets, **options) as sim:
+            waiting()[(1,)](x, y, out)
+        return sim.result
+
+    sets = "components.pe_gemm.params.overhead=10ns", "components.hbm_ctrl.params.overhead=1000ns"
+    recording = made("components.pe_gemm.params.overhead=5000ns", what_if=True).native.recording
+    there = time_recording(recording, hardware_of(machine("tiny", *sets), plugins()))
+    assert there.total_ns == made(*sets).timing.total_ns
+
+
+EARLY = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(o, x, B: tl.constexpr):
+    i = tl.arange(0, B)
+    if tl.program_id(0) == 0:
+        tl.store(o + 4 * B + i, tl.load(x + i))
+        tl.store(o + 5 * B + i, tl.load(x + i))
+    else:
+        for j in tl.static_range(0, 4):
+            tl.store(o + j * B + i, tl.load(x + j * B + i))
+        for j in range(0, 6):
+            if j < 4:
+                s = tl.load(o + j * B + i)
+        tl.store(o + 6 * B + i, s)
+"""
+
+
+def test_a_load_ahead_of_what_another_pe_may_not_have_written_is_refused(tmp_path: Any) -> None:
+    """It is of no use to anybody, so that no access races; whether it is made is a matter of time."""
+    (tmp_path / "early.py").write_text(EARLY)
+    given = {"o": "empty:f32:7,256", "x": "zeros:f32:8,256", "B": "256"}
+    result = kb.run(f"{tmp_path / 'early.py'}:k", "tiny", given, grid="2,1,1", what_if=True)
+    assert not result.hazards
+    assert result.native.recording.causes[0].startswith("a program that asks for whether memory is written yet at ")
 
 
 @pytest.mark.parametrize("fields", [(1 << 40, -1), (0, 1)], ids=["more than there is", "less than there is"])

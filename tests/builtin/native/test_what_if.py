@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernbench_builtin.native import timing
 from kernbench_builtin.native.command import worked_out
 from kernbench_builtin.native.gain_text import gain_lines
 from kernbench_builtin.native.resources import FREE, RESOURCES
-from kernbench_builtin.native.timing import library_file
+from kernbench_builtin.native.timing import NativeTimes, Retimer, library_file
 from kernbench_builtin.native.what_if import what_if
 from kernbench_core.errors import SanityError, UsageError
 from kernbench_core.runs.bench_run import run
+from kernbench_core.topology.design import Machine
 from tests.builtin.native.native_rig import SMALL, machine, plugins, recorded, run_on
 from tests.commands import Run
 
@@ -43,11 +45,56 @@ def test_each_row_is_the_time_of_a_run_there() -> None:
 def test_a_recording_that_does_not_hold_is_refused_with_its_cause() -> None:
     def bench(rt) -> None:  # type: ignore[no-untyped-def]
         rt.tensor(np.zeros(64, np.float16))
-        assert rt.now > 0
+        assert rt.op_log is not None
 
     _, recording = recorded(bench)
-    with pytest.raises(UsageError, match=r"this one does not, because of:\n  a program that asks for rt.now at "):
+    with pytest.raises(UsageError, match=r"this one does not, because of:\n  a program that asks for rt.op_log at "):
         what_if(recording, machine(), plugins())
+
+
+def test_a_program_that_looked_at_the_time_is_taken_as_it_was_and_that_is_told() -> None:
+    """It is the same on a faster machine as on this one: what it did after its look is not done otherwise."""
+
+    def bench(rt) -> None:  # type: ignore[no-untyped-def]
+        x = rt.tensor(np.zeros(64, np.float16))
+        for _ in range(1 if rt.now > 10_000 else 2):
+            x.numpy()
+
+    _, recording = recorded(bench)
+    found = what_if(recording, machine(), plugins(), resources=[NAMED["PCIe"]])
+    ((_, twice, _),) = found.rows
+    assert twice.total_ns == run_on(NAMED["PCIe"].faster(machine(), plugins(), 2.0), bench).env.now
+    (looked,) = found.looked_at
+    assert looked.startswith("rt.now at ") and found.to_json()["looked_at"] == [looked]
+    last = " ".join(gain_lines(found)).rpartition("the program asked for ")[2]
+    assert last.startswith("rt.now at ") and last.endswith(": what it did then stays as it was")
+
+
+def test_without_the_engine_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, recording = recorded("vector-add")
+    monkeypatch.setattr(timing, "library_file", lambda: None)
+    timing._library.cache_clear()
+    with pytest.raises(UsageError, match="the native engine must be compiled for this, and is not"):
+        what_if(recording, machine(), plugins())
+
+
+def test_machines_of_which_nothing_is_known_have_no_part_in_the_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor a place among what gains; the reason is told once."""
+    _, recording = recorded("vector-add")
+    times, tried = Retimer.times, list[int]()
+
+    def some(self: Retimer, other: Machine) -> NativeTimes:
+        tried.append(1)
+        if len(tried) > 1 and len(tried) % 2:
+            raise UsageError("what scratchpads have room for must be as in the recorded run.")
+        return times(self, other)
+
+    monkeypatch.setattr(Retimer, "times", some)
+    found = what_if(recording, machine(), plugins(), resources=[NAMED["HBM"], NAMED["PCIe"]])
+    assert found.total.width_ns < 0.01 * found.now.total_ns
+    assert [free.refused != "" for _, _, free in found.ranked()] == [True, True]
+    lines = gain_lines(found)
+    assert lines.count("unknown: what scratchpads have room for must be as in the recorded run.") == 1
 
 
 def test_a_run_is_recorded_compared_and_asked_what_if(tmp_path: Path) -> None:
@@ -104,7 +151,7 @@ def test_a_run_is_asked_at_once(inside: Run) -> None:
     result = run("softmax", "tiny", SMALL["softmax"], plugins=plugins(), what_if=True)
     assert plain == json.loads(json.dumps(result.native.gains.to_json()))
     assert "\n".join(gain_lines(result.native.gains)) in told
-    assert plain["total"]["runs"] == 8 and plain["total"]["low_ns"] < plain["total"]["high_ns"]
+    assert plain["total"]["runs"] == 9 and plain["total"]["low_ns"] < plain["total"]["high_ns"]
     spread = result.native.gains.total.width_ns
     for resource, twice, _ in result.native.gains.rows:
         cells = [line.split() for line in told.splitlines() if line.startswith(f"{resource.name}  ")]

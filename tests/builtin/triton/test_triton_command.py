@@ -135,15 +135,15 @@ def test_options_of_the_script_are_its_own(call: Call) -> None:
 
 
 def test_a_script_is_asked_what_if(call: Call) -> None:
-    """Its launches are looked at by the result alone; a script that looks at a time has a run that does not hold."""
+    """Its launches are looked at by the result alone; where a script looks at a time, too, that is told."""
     code, out, _ = call("scale.py", "--topology", "tiny", "--what-if", "0")
     assert code == 0 and "if this were faster " in out
     launch = "scale_kernel[lambda meta: (1,)](x, x, 64)"
     for looks in (f"print({launch}.time_ns)", f"triton.testing.do_bench(lambda: {launch})"):
         code, out, _ = call("scale.py", "--topology", "tiny", "--what-if", looks)
-        assert (looks, code) == (looks, 0) and "if this were faster " not in out
-        assert "warning: --what-if has no answer: " in out
-        assert "  a program that asks for the figures of a launch at " in out
+        assert (looks, code) == (looks, 0) and "if this were faster " in out
+        told = out.replace("\n", " ")
+        assert "the program asked for the figures of a launch at " in told and "stays as it was" in told
 
 
 def test_bad_command_lines(call: Call) -> None:
