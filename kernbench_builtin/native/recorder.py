@@ -1,4 +1,4 @@
-"""Look on at a run, and record what its programs ask for."""
+"""Look on at a run, and record what its programs and the host ask for."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ from kernbench_builtin.components.pe_scheduler import plan_of
 from kernbench_builtin.components.queues.rings import Queues
 from kernbench_builtin.composites.command import CompositeCmd
 from kernbench_builtin.native.blocks import BlockLog
+from kernbench_builtin.native.program_stream import ProgramStream, RecordingBridge
 from kernbench_builtin.native.recording import (
     ATOMIC,
-    BORN,
-    END,
-    ISSUE,
-    ISSUE_BLOCKING,
     READ,
     UNITS,
-    WAIT,
     WRITE,
     Recording,
     structure_of,
@@ -29,8 +25,8 @@ from kernbench_builtin.native.recording import (
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError
 from kernbench_core.host.host_program import FIGURES
-from kernbench_core.kernel.bridge import Bridge, Finished
-from kernbench_core.kernel.commands import AnyOf, KernelCommand
+from kernbench_core.kernel.bridge import Bridge
+from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd
 from kernbench_core.kernel.dma_commands import DmaReadCmd, DmaWriteCmd
 from kernbench_core.kernel.pointers import Pointer
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
     from kernbench_core.environment import Environment
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.kernel.pe_state import Kernels, PeState
+    from kernbench_core.kernel.pe_state import Kernels
     from kernbench_core.messages import Launch
 
 _FACTORS = 2
@@ -350,107 +346,3 @@ def _at(site: CallSite | None) -> str:
 
 def _nothing(_: object) -> None:
     """Ignore an answer that never comes."""
-
-
-class ProgramStream:
-    """Record what one program asks for, in order."""
-
-    def __init__(self, recorder: StreamRecorder, state: PeState, fields: list[int], blocks: BlockLog) -> None:
-        self._recorder, self._state, self._fields, self._blocks = recorder, state, fields, blocks
-        self._read = state.elements_read
-        self._in_flight: dict[KernelCommand, None] = {}
-        self._stores: list[KernelCommand] = []
-        self._receipt: RecvCmd | None = None
-        #: The store alone that the last request waited for.
-        self._store: KernelCommand | None = None
-        self._after = 0
-
-    def goes_on(self) -> None:
-        """Take note that the program is about to go on: a slot that it has asked for is its own now."""
-        receipt, self._receipt = self._receipt, None
-        if receipt is not None and receipt.slot is not None:
-            self._blocks.lend(receipt.slot, self._recorder.number_of(receipt))
-
-    def fails(self) -> None:
-        """Take note that an error is raised in the program, which it may deal with."""
-        self._recorder.refuse("an error that reached a program", None)
-
-    def asks(self, request: Any) -> None:
-        """Take note of a request."""
-        if self._store is not None and BORN in self._fields[self._after :: 4]:
-            self._recorder.refuse("a scratchpad that was full until a store was over", self._store.site)
-        self._store = None
-        self._blocks.look()
-        if isinstance(request, Finished):
-            self._add(END, list(self._in_flight))
-        elif isinstance(request, KernelCommand):
-            self._issue(request)
-        elif type(request) is tuple and not any(isinstance(each, AnyOf) for each in request):
-            if len(request) == 1 and request[0].queued:
-                self._store = request[0]
-            self._wait(request)
-            self._after = len(self._fields)
-        else:
-            command = next(iter(self._in_flight), None)
-            site = getattr(command, "site", None)
-            self._recorder.refuse(f"a program that waits for {type(request).__name__}", site)
-
-    def _issue(self, command: KernelCommand) -> None:
-        # stores in queues: which of them are over already is a matter of time, so that all are waited for
-        if command.publishes:
-            self._wait(self._stores)
-        elif self._stores and command.dma_op != "write":
-            self._wait([store for store in self._stores if command.uses_bytes_of(store)])
-        if command.queued:
-            self._stores.append(command)
-        self._recorder.add(command, self._blocks.uses(command))
-        self._add(ISSUE_BLOCKING if command.blocking else ISSUE, [command])
-        if not command.blocking:
-            self._in_flight[command] = None
-        elif isinstance(command, RecvCmd) and command.local is None:
-            self._receipt = command
-
-    def _wait(self, commands: Iterable[KernelCommand]) -> None:
-        waited = list(commands)
-        if not waited:
-            return
-        for command in waited:
-            self._in_flight.pop(command, None)
-        self._stores = [store for store in self._stores if store not in waited]
-        self._add(WAIT, waited)
-
-    def _add(self, what: int, commands: list[KernelCommand]) -> None:
-        read = 0
-        if what != WAIT:
-            read, self._read = self._state.elements_read - self._read, self._state.elements_read
-        self._fields += [what, read, len(commands), *(self._recorder.number_of(command) for command in commands)]
-
-
-class RecordingBridge(Bridge):
-    """Run a program in another bridge, which others may look on by, and record what it asks for."""
-
-    __slots__ = ("_inner", "_stream")
-
-    def __init__(self, stream: ProgramStream, make: Callable[..., Bridge], *args: Any, **kwargs: Any) -> None:
-        self._stream, self._inner = stream, make(*args, **kwargs)
-        self._greenlet = self._inner._greenlet
-
-    def suspend(self, request: Any) -> Any:
-        """Stop the program, as the other bridge does."""
-        return self._inner.suspend(request)
-
-    def resume(self, value: Any = None) -> Any:
-        """Continue the program, and record its next request."""
-        self._stream.goes_on()
-        request = self._inner.resume(value)
-        self._stream.asks(request)
-        return request
-
-    def throw(self, error: BaseException) -> Any:
-        """Continue the program with an error; one that goes on is not recorded further."""
-        self._stream.fails()
-        return self._inner.throw(error)
-
-    def close(self) -> None:
-        """Unwind the program, as the other bridge does."""
-        self._inner.close()
