@@ -178,7 +178,8 @@ class AskedAddresses:
         return address
 
     def note(self, address: int, array: Any) -> None:
-        """Keep in mind which array begins at an address."""
+        """Keep in mind which array begins at an address, as the last, whatever has begun there before."""
+        self._known.pop(address, None)
         self._known[address] = weakref.ref(array)
 
     def arrays(self) -> list[Any]:

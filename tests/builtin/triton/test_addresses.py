@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.triton.storage import AskedAddresses
 
 
 def doubling() -> Any:
@@ -121,3 +122,15 @@ def test_addresses_of_torchs_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert out.tolist() == [3, 0, 15, 7]
     monkeypatch.setitem(sys.modules, "torch", None)  # so that what is imported here is taken out again
     del sys.modules["torch"]
+
+
+def test_arrays_are_known_in_the_order_in_which_a_script_asked_for_their_addresses() -> None:
+    """Whether one begins where another did that is gone is a matter of the host's memory."""
+    memory = np.zeros(96, np.float32)
+    for again in (0, 64):
+        asked = AskedAddresses()
+        gone, first, second = memory[:16], memory[32:48], memory[again : again + 16]
+        for array in (gone, first, second):
+            asked.of(array)
+        del gone, array
+        assert [each is known for each, known in zip(asked.arrays(), (first, second), strict=True)] == [True, True]
