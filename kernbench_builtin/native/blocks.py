@@ -110,6 +110,7 @@ class BlockLog:
 
     def _release(self, place: int) -> None:
         held = self._live.pop(place)
+        self.look()  # what was dropped before it, and commands still use
         if not held.dropped:
             freed = held.slot and held.block.freed_at is not None
             self._told(FREED if freed else DROPPED, 0, held.number)

@@ -16,6 +16,7 @@ from kernbench_builtin.native.blocks import BlockLog
 from kernbench_builtin.native.program_stream import ProgramStream, RecordingBridge
 from kernbench_builtin.native.recording import (
     ATOMIC,
+    END,
     READ,
     UNITS,
     WRITE,
@@ -33,6 +34,7 @@ from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.memory import AtomicTransaction
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MmuMapMsg
+from kernbench_core.values.dtypes import is_float
 from kernbench_core.values.region import Region
 
 if TYPE_CHECKING:
@@ -80,6 +82,9 @@ class StreamRecorder:
         self._holds: list[list[int]] = []
         self._blocks: dict[int, BlockLog] = {}
         self._fields: dict[int, list[int]] = {}
+        #: The kinds of atomic ops on each tensor, and what their order may change that a program looks at.
+        self._atomics: dict[int, set[str]] = {}
+        self._by_order: dict[str, CallSite] = {}
 
     def begin(self, hardware: Hardware) -> None:
         """Take note of the machine."""
@@ -196,6 +201,12 @@ class StreamRecorder:
             self._refuse(f"{command.call}, whose result is used, as times decide who is first", command.site)
         elif command.op.removeprefix("atomic_") not in _IN_ANY_ORDER:
             self._refuse(f"{command.call}, as times decide who is last", command.site)
+        kinds = self._atomics.setdefault(command.tensor.va, set())
+        kinds.add(command.op)
+        if len(kinds) > 1:
+            self._by_order.setdefault("what atomic ops of several kinds leave, by their order", command.site)
+        if is_float(command.value.dtype) and command.op == "atomic_add":
+            self._by_order.setdefault("a sum of floats, by the order of atomic ops", command.site)
         sent = command.transaction((), _nothing)
         work = {"addresses": tuple(sent.addresses.tolist()), "turns": tuple(sent.turns.tolist()), "sent": command.sent}
         return ATOMIC, self._list(command.regions), self._work(work)
@@ -271,10 +282,13 @@ class StreamRecorder:
         shared, kernels = session.shared, session.device.kernels
         if len(shared.programs) != 1:
             self._refuse(f"{len(shared.programs)} host programs side by side")
-        looked_at = {call: site for call, site in shared.timed.items() if call in _JUST_READ}
-        for call, site in {**shared.timed, **kernels.timed}.items():
+        timed = {**shared.timed, **kernels.timed}
+        looked_at = {**{call: site for call, site in timed.items() if call in _JUST_READ}, **self._by_order}
+        for call, site in timed.items():
             if call not in looked_at:
                 self._refuse(f"a program that asks for {call}", site)
+        if any(fields and not _ends(fields) for fields in self._streams.values()):
+            self._refuse("a tile of a launch that was kept until after it")
         self._look_at_data(session, kernels)
         if any(not fields for fields in self._streams.values()):
             self._refuse("programs that another part of the run took over")
@@ -334,10 +348,18 @@ _KINDS: dict[type, Callable[[StreamRecorder, Any], tuple[Any, ...]]] = {
     RecvCmd: StreamRecorder._recv,
     AtomicTransaction: StreamRecorder._atomic,
 }
-#: What a program of the host may ask for without any time passing: it goes on as it would.
-_JUST_READ: Final = frozenset({FIGURES, "rt.now"})
+#: What a program may ask for without any time passing: it goes on as it would.
+_JUST_READ: Final = frozenset({FIGURES, "rt.now", "the PE in a direction"})
 #: Atomic ops of which several leave the same whatever their order.
 _IN_ANY_ORDER: Final = frozenset({"add", "and", "max", "min", "or", "xor"})
+
+
+def _ends(fields: list[int]) -> bool:
+    """Whether the last that a PE did in a launch is to end a program."""
+    at = last = 0
+    while at < len(fields):
+        last, at = fields[at], at + 3 + fields[at + 2]
+    return last == END
 
 
 def _at(site: CallSite | None) -> str:

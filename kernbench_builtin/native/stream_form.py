@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _Made = TypeVar("_Made")
 _STAGES = ("DMA_READ", "FETCH", "GEMM", "MATH", "STORE", "DMA_WRITE")
 _DMA, _GEMM, _MATH, _SCHEDULER, _QUEUES = range(5)
+_ADDRESS_BYTES = 8
 
 
 class Asked(float):
@@ -216,10 +217,12 @@ class StreamForm:
 
     def _atomic(self, number: int, work: Mapping[str, Any]) -> list[float]:
         """Return the operands' bytes of an atomic op, and of each burst its channel, its steps, and its number."""
-        (chunk,) = self.form.hardware.cut(self._regions[number])
+        regions = self._regions[number]
+        (chunk,) = self.form.hardware.cut(regions)
         units = self._memory(chunk).atomic_units
         bursts = units._bursts(_AtomicAccess(work))
-        out: list[float] = [work["sent"], len(bursts)]
+        more = _ADDRESS_BYTES * (len(regions) - len(chunk.regions))  # it sends its own regions, not those that are cut
+        out: list[float] = [work["sent"], more, len(bursts)]
         for address, steps in bursts.items():
             out += [units._channel_of(address), steps, self._bursts.setdefault(address, len(self._bursts))]
         return out

@@ -63,6 +63,7 @@ class LaunchHandle(Pictured):
     @property
     def launch(self) -> Launch:
         """The launch, with each PE's start and end in ns."""
+        self.program.note_timed(FIGURES)
         return self.request.launch
 
     @property
@@ -84,7 +85,7 @@ class LaunchHandle(Pictured):
 
     def has_ended(self) -> bool:
         """Say what `over` says, for a result: what a program does does not depend on it."""
-        launch = self.launch
+        launch = self.request.launch
         return bool(self.request.response and launch.started_ns) and len(launch.ended_ns) == len(launch.programs)
 
     @property
@@ -104,7 +105,8 @@ class LaunchHandle(Pictured):
         """How long the kernel ran, in ns: from its first program's start to its last one's end."""
         self._require_over()
         self.program.note_timed(FIGURES)
-        return max(self.launch.ended_ns.values()) - min(self.launch.started_ns.values())
+        launch = self.request.launch
+        return max(launch.ended_ns.values()) - min(launch.started_ns.values())
 
     @property
     def busiest(self) -> tuple[Any, ...]:
@@ -119,7 +121,7 @@ class LaunchHandle(Pictured):
     @property
     def name(self) -> str:
         """Its label, or where it has none, what kernel it launches."""
-        kernel = self.launch.kernel
+        kernel = self.request.launch.kernel
         return self.label or f"the launch of {getattr(kernel, '__name__', repr(kernel))!r}"
 
     def __repr__(self) -> str:
@@ -357,14 +359,14 @@ class HostProgram:
         """Wait, in simulated time, for a launch, whichever program submitted it."""
         self.joined.append((len(self.requests), handle.request))
         if not handle.request.done.fired:
-            self._session.device.hazards.waiting(handle.launch, self.number)
+            self._session.device.hazards.waiting(handle.request.launch, self.number)
             self.waits_for, self.waits_since_ns = handle, self._session.env.now
             self.bridge.suspend(handle.request.done)
             self.waits_for = None
         if handle in self.shared.running:
             self.shared.running.remove(handle)
-        self._session.device.hazards.joined(handle.launch, self.number)
-        self.learn(handle.launch)
+        self._session.device.hazards.joined(handle.request.launch, self.number)
+        self.learn(handle.request.launch)
 
     def learn(self, launch: Launch) -> None:
         """Note that the program has waited for a launch: what that did and knew, launches to come may read."""

@@ -286,8 +286,8 @@ class GraphEngine:
         program.waits_for = None
         for handle in self.shared.launches:
             if handle.program is program:
-                self.device.hazards.joined(handle.launch, program.number)
-                program.learn(handle.launch)
+                self.device.hazards.joined(handle.request.launch, program.number)
+                program.learn(handle.request.launch)
 
     def _end(self) -> None:
         """End the run with the bench, even where a model keeps a process of its own going."""

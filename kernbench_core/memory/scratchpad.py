@@ -141,6 +141,9 @@ class TcmTable:
         """Reserve space as `allocate` does; give None when no hole fits."""
         birth = Birth(op, shape, dtype, site)
         address = self.fit.alloc(nbytes, birth)
+        if address is None:
+            for asked in self._askers:  # a program may go on otherwise where there is room
+                asked(0, max(1, nbytes))
         if address is None and nbytes <= self.fit.size:
             # handles in reference cycles: collected here, since automatic collection is off while a run lasts
             gc.collect()

@@ -190,7 +190,7 @@ class FiguresMeter(LaunchMeter):
 
 def figures_of(handle: LaunchHandle, meter: LaunchMeter) -> LaunchFigures:
     """Return the figures of a launch that is over."""
-    request, launch, response = handle.request, handle.launch, handle.request.response
+    request, launch, response = handle.request, handle.request.launch, handle.request.response
     assert response is not None
     sip_of = meter.sip_of
     last = max(launch.ended_ns, key=lambda pe: (launch.ended_ns[pe], -pe))

@@ -131,7 +131,7 @@ struct Dma : Component {
         auto sent = new Transaction(write, chunk->nbytes, chunk->ranges, chunk->path, &came_back, msg);
         sent->shares = &chunk->shares;
         sent->atomic = job->atomic;
-        if (job->atomic) sent->nbytes += job->atomic->sent;
+        if (job->atomic) sent->nbytes += job->atomic->sent + job->atomic->more;
         sent->born = head;
         sent->serialisation = tail - head;
         forward(sent, head, tail);

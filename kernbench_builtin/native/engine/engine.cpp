@@ -272,6 +272,7 @@ struct Engine {
     }
     void read_atomic(Atomic &atomic, Reader &in) {
         atomic.sent = in.whole();
+        atomic.more = in.whole();
         atomic.bursts.resize(static_cast<size_t>(in.whole()));
         for (auto &burst : atomic.bursts) {
             burst = {in.whole(), in.whole(), in.whole()};

@@ -7,12 +7,13 @@
 struct Share {
     int64_t channel, nbytes;
 };
-// A read-modify-write that brings nothing back: the bytes of its operands, and its bursts in order of address.
+// A read-modify-write that brings nothing back: the bytes of its operands, those of addresses that it sends more than a
+// write would, and its bursts in order of address.
 struct Atomic {
     struct Burst {
         int64_t channel, steps, number;
     };
-    int64_t sent;
+    int64_t sent, more;
     std::vector<Burst> bursts;
 };
 

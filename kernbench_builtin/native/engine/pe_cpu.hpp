@@ -68,6 +68,7 @@ struct PeCpu : Workers {
                 block(what, field(1), field(3));
                 if (clock->halted) return;
                 pass();
+                if (at >= asks->size()) return clock->fail(UNCLEAR_ORDER);
                 continue;
             }
             double unpaid = static_cast<double>(field(1)) * element_read_ns;

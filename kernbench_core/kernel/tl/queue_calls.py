@@ -126,6 +126,8 @@ def _peer(tl: Dispatcher, launch: Launch, to: Peer, call: str, site: CallSite) -
     """Give the machine's index of the PE that a program calls `to`."""
     state = tl._state
     own = state.pe
+    if type(to) is str:
+        state.kernels.timed.setdefault("the PE in a direction", site)
     try:
         peer = launch.peers.resolve(own, to, state.kernels.nearest)
     except KernelError as error:

@@ -96,3 +96,36 @@ def test_a_model_that_the_engine_lacks_is_named() -> None:
     assert refusals(recording, banks, hardware_of(banks, plugins())) == [
         "the model builtin.hbm_ctrl_bank, as sip0.cube0.hbm_ctrl3 is one"
     ]
+
+
+def test_nor_one_whose_programs_follow_a_direction_on_another_mesh() -> None:
+    """Who is in a direction follows from where PEs are, and a sweep may change that."""
+
+    def south(x: Any, y: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0:
+            tl.send(tl.load(x, shape=(64,)), "s")
+        elif tl.program_id(0) == 2:
+            tl.store(y, tl.recv((64,), "f16", "n"))
+
+    (why,) = causes(south)
+    assert why.startswith("a program that asks for the PE in a direction at here:")
+
+
+def test_nor_one_that_keeps_a_tile_beyond_its_launch() -> None:
+    kept: list[Any] = []
+
+    def keep(x: Any, tl: Any) -> None:
+        kept.append(tl.load(x, shape=(64,)))
+
+    def bench(rt: Any) -> None:
+        rt.launch(keep, rt.zeros((64,), "f16"), pes=[0])
+        kept.clear()
+
+    _, recording = recorded(bench)
+    assert recording.causes == ("a tile of a launch that was kept until after it",)
+
+
+@pytest.mark.parametrize("look", ["ended_ns", "started_ns"])
+def test_nor_one_that_looks_when_its_programs_ran(look: str) -> None:
+    (why,) = causes(copy, lambda rt: getattr(rt.launch(copy, *(rt.zeros((64, 64), "f16") for _ in "xy")).launch, look))
+    assert why.startswith("a program that asks for the figures of a launch at here:")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 import pytest
 
 from kernbench_builtin.native.recording import ISSUE, ISSUE_BLOCKING, Recording
 from kernbench_builtin.native.timing import Retimer, hardware_of, library_file, time_recording
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import TcmOverflowError, UsageError
 from tests.builtin.native.native_rig import SMALL, changed, machine, plugins, recorded, run_on, unlike
 from tests.reference.generator import Maker
 from tests.reference.harness import namespace
@@ -93,3 +95,60 @@ def test_what_is_no_recording_is_refused(tmp_path) -> None:  # type: ignore[no-u
     (tmp_path / "recording.npz").write_bytes(b"PK")
     with pytest.raises(UsageError, match="must be a recording of this version, which"):
         Recording.load(tmp_path / "recording.npz")
+
+
+def on_other_times(bench: Any, first: tuple[str, ...], then: tuple[str, ...]) -> list[str]:
+    """Record a program on a machine, and say how its times on another one differ from those of a run there."""
+    _, recording = recorded(bench, machine("tiny", *first))
+    assert recording.causes == ()
+    return unlike(recording, run_on(machine("tiny", *then), bench))
+
+
+def test_what_has_no_room_in_the_scratchpad_and_goes_on_otherwise_is_refused_where_there_is_room() -> None:
+    def patient(x: Any, y: Any, tl: Any) -> None:
+        held = [tl.load(x, shape=(131072,), wait=False) for _ in range(3)]
+        del held
+        s = tl.full((64,), 1.0, "f32")
+        for _ in range(20):
+            s = tl.exp(s)
+        try:
+            tl.full((131072,), 0.0, "f32")
+            more = 1
+        except TcmOverflowError:
+            more = 50
+        for _ in range(more):
+            s = tl.exp(s)
+        tl.store(y, s)
+
+    def bench(rt: Any) -> None:
+        rt.launch(patient, rt.zeros((131072,), "f32"), rt.zeros((64,), "f32"), pes=[0])
+
+    with pytest.raises(UsageError, match="what scratchpads have room for must be as in the recorded run"):
+        on_other_times(bench, (), ("components.pe_math.params.overhead=5us",))
+
+
+def test_slots_that_are_dropped_together_go_back_in_the_order_in_which_they_were_dropped() -> None:
+    """One that a command still uses, and one that nobody does: where the command is over, the first goes first."""
+
+    def hand_on(tl: Any) -> None:
+        me = tl.program_id(0)
+        if me == 0:
+            tile = tl.full((1024,), 1.0, "f32")
+            for _ in range(20):
+                tl.send(tile, 1)
+        elif me == 1:
+            w = tl.full((64,), 1.0, "f32")
+            for _ in range(10):
+                a, b = (tl.recv((1024,), "f32", 0, copy=False) for _ in range(2))
+                sent = tl.send(a, 2, wait=False)
+                w = tl.exp(w)
+                del sent, a, b
+        else:
+            for _ in range(10):
+                tl.recv((1024,), "f32", 1)
+
+    def bench(rt: Any) -> None:
+        rt.launch(hand_on, pes=[0, 1, 2])
+
+    slots = "components.pe_ipcq.params.slots=2"
+    assert on_other_times(bench, (slots,), (slots, "components.pe_math.params.overhead=500ns")) == []

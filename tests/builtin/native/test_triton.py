@@ -58,7 +58,7 @@ def test_a_kernel_is_timed_on_another_machine_as_its_run_is_there(case: Case, tm
     )
     there = machine("tiny", *sets)
     hardware = hardware_of(there, plugins())
-    assert refusals(recording, there, hardware) == []
+    assert refusals(recording, there, hardware, as_it_was=True) == []
     times, result = time_recording(recording, hardware), run(case, *sets)
     assert times.total_ns == result.timing.total_ns
     for at, column in enumerate(("t_start", "t_end")):
@@ -77,6 +77,9 @@ def counting() -> Any:
             tl.atomic_add(out_ptr + at, 1)
         elif HOW == "look":
             tl.store(out_ptr + 512 + at, tl.atomic_add(out_ptr + at, 1))
+        elif HOW == "both":
+            tl.atomic_add(out_ptr + at, 5)
+            tl.atomic_max(out_ptr + at, 3)
         else:
             tl.atomic_xchg(out_ptr + at, at)
 
@@ -100,6 +103,33 @@ def test_elements_that_programs_meet_take_as_long_on_another_machine(span: int, 
     sets = "components.hbm_ctrl.params.atomic_step=9.5ns", "components.hbm_ctrl.params.overhead=31ns"
     there = time_recording(recording, hardware_of(machine("tiny", *sets), plugins()))
     assert there.total_ns == counted(at, *sets).timing.total_ns
+
+
+def test_each_element_that_lies_apart_has_its_address_on_the_wire() -> None:
+    """Also two that one strided range would hold, as a load has them."""
+    with kb.triton("tiny", engine="both") as sim:
+        counting()[(16,)](np.array([0, 1000, 2000, 3000] * 16, np.int32), np.zeros(8192, np.int32), BLOCK=4, HOW="add")
+    assert sim.result is not None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "how", "looked_at"),
+    [
+        (np.float32, "add", "a sum of floats, by the order of atomic ops at "),
+        (np.int32, "both", "what atomic ops of several kinds leave, by their order at "),
+        (np.int32, "add", None),
+    ],
+)
+def test_what_follows_from_the_order_of_atomic_ops_is_known(
+    dtype: Any, how: str, looked_at: str | None, tmp_path: Any
+) -> None:
+    """The host may go on by it: no other times are those of a run; what-if takes the program as it was."""
+    with kb.triton("tiny", record=True, out=tmp_path / "run") as sim:
+        counting()[(2,)](np.arange(32, dtype=np.int32), np.zeros(64, dtype), BLOCK=16, HOW=how)
+    assert sim.result is not None
+    recording = sim.result.native.recording
+    assert recording.causes == ()
+    assert [each.startswith(looked_at) for each in recording.looked_at] == ([True] if looked_at else [])
 
 
 @pytest.mark.parametrize(
