@@ -22,7 +22,7 @@ from kernbench_builtin.native.recording import (
     WRITE,
     Recording,
     structure_of,
-)  # fmt: skip
+)
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError
 from kernbench_core.host.host_program import FIGURES

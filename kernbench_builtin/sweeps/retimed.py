@@ -3,8 +3,7 @@
 In: a job that names the run to record, and a function that simulates. Out: what the point's record has. Times are those
 of the native engine, which are those of a run in every bit. Some points are simulated, too: the first of each recording
 that is not the recorded run itself, four corners (the first axis at an end, all others at an end together), and one in
-twenty. Where one differs, none of that
-recording is to be used.
+twenty. Where one differs, none of that recording is to be used.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def require_retimable(plan: SweepPlan, objectives: list[Objective], params: Mapp
     told = [f"{{{name}}}" for name in varied if name in named_in(plan.arguments)]
     if told:
         raise UsageError(
-            f"--retime must have a script that is not told what is varied in the machine, and its arguments have "
+            "--retime must have a script that is not told what is varied in the machine, and its arguments have "
             f"{', '.join(told)}; leave out --retime."
         )
     if not varied:

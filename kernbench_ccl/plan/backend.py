@@ -221,7 +221,7 @@ def elapsed_ns(handle: LaunchHandle) -> float:
 
     Where it was not stamped with a start, its first PE's start counts.
     """
-    launch = handle.request.launch
+    launch = handle.launch
     start = min(launch.started_ns.values()) if launch.target_start_ns is None else launch.target_start_ns
     return max(launch.ended_ns.values()) - start
 

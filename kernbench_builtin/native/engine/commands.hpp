@@ -30,7 +30,7 @@ struct Command : Msg {
     int64_t pe = 0, number = 0;
     Unit unit = DMA_UNIT;
     bool write = false;
-    Atomic atomic{-1, 0, {}};   // one that sends nothing is none
+    Atomic atomic{-1, 0, {}};  // one that sends nothing is none
     int64_t value = -1;      // the transfer, or the product's times; of a message its bytes
     int64_t on_sum = -1;     // the product's times where its sum is in the array
     int64_t sum_before = 0;  // 0: none

@@ -44,10 +44,10 @@ struct Transaction : Msg {
 
 struct Memory : Component {
     std::vector<Wire *> channels;
-    int64_t burst_bytes = 0;        // of its atomic units
+    int64_t burst_bytes = 0;              // of its atomic units
     double step_ns = 0;
-    std::vector<double> unit_free;  // by channel
-    std::vector<double> *held;      // by burst until when a unit has it
+    std::vector<double> unit_free;        // by channel
+    std::vector<double> *held = nullptr;  // by burst until when a unit has it
 
     void arrive(Msg *msg) override { serve_overhead(msg, overhead_ns); }
     void on_internal(Msg *msg) override {
