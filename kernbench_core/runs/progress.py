@@ -10,8 +10,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, MappingProxyType, TracebackType
 from typing import Any, TextIO
 
@@ -19,19 +18,19 @@ import attrs
 
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.process.terminal import shown
-from kernbench_core.units import format_bytes, format_count, format_time
+from kernbench_core.units import format_count, format_time
 
 #: Of a step that has just begun nobody can say how long it takes.
 _SOON_S = 1.0
-_AWAY_S = 0.1
-"""How long the line stays away after a row went into a pipe, whose reader may print it on the same terminal."""
+_STREAMS = ("stdout", "stderr")
 
 
 class ProgressDisplay:
     """Draw progress while a run is under way; a context manager that shows nothing when `stream` is no terminal.
 
-    What is shown never goes back. Whatever is printed meanwhile stands above the line as it would without.
-    `breakpoint()` takes the line away for the rest of the run, so that the debugger has the terminal.
+    What is shown never goes back. Whatever is printed to a terminal meanwhile stands above the line; where rows go into
+    a pipe whose reader prints them there, one may stand behind the line. `breakpoint()` takes the line away for the
+    rest of the run, so that the debugger has the terminal.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class ProgressDisplay:
         self._live: Any = None
         self.latest = Progress(0.0, 0, 0.0)
         self._hook: Callable[..., Any] | None = None
-        self._away_until = 0.0
         self._above: dict[str, _Above] = {}
 
     def __enter__(self) -> ProgressDisplay:
@@ -67,14 +65,14 @@ class ProgressDisplay:
             console=self._console,
             refresh_per_second=8,
             transient=True,
-            redirect_stdout=False,
+            redirect_stdout=False,  # it would break long rows at words, and click does not write to it
             redirect_stderr=False,
         )
         self._live.start(refresh=True)
-        for name in ("stdout", "stderr"):
-            above = _Above(self, getattr(sys, name))
-            self._above[name] = above
-            setattr(sys, name, above)
+        for name in _STREAMS:
+            if (stream := getattr(sys, name)).isatty():
+                self._above[name] = _Above(self._console, stream)
+                setattr(sys, name, self._above[name])
         self._hook = sys.breakpointhook
         sys.breakpointhook = self._on_breakpoint
         return self
@@ -84,7 +82,6 @@ class ProgressDisplay:
             sys.breakpointhook = self._hook
             self._hook = None
         self.stop()
-        self._give_back()
 
     def update(self, progress: Progress) -> None:
         """Take note of how far the run is; cheap, called by whoever runs.
@@ -117,29 +114,12 @@ class ProgressDisplay:
         """Take the line away; `update` stays harmless."""
         if self._live is not None:
             live, self._live = self._live, None
-            self._away_until = 0.0
             live.stop()
-        for above in self._above.values():
-            above.end()
-        self._give_back()
-
-    def write(self, stream: TextIO, lines: Sequence[str]) -> None:
-        """Write whole lines to a stream: above the line where they come to its terminal."""
-        live = self._live
-        if live is None:
-            stream.write("".join(f"{line}\n" for line in lines))
-        elif _same_terminal(stream, self.stream):
-            self._console.out("\n".join(lines), highlight=False)
-        else:
-            self._away_until = time.monotonic() + _AWAY_S
-            live.refresh()
-            stream.write("".join(f"{line}\n" for line in lines))
-
-    def _give_back(self) -> None:
-        """Let sys.stdout and sys.stderr be what they were, unless somebody else has put something there."""
         for name, above in self._above.items():
-            if getattr(sys, name) is above:
+            if getattr(sys, name) is above:  # nobody has put something else there
                 setattr(sys, name, above.stream)
+            above.stream.write(above.begun)
+        self._above = {}
 
     def _on_breakpoint(self, *args: Any, **kwargs: Any) -> Any:
         self.stop()
@@ -156,8 +136,6 @@ class ProgressDisplay:
         from rich.table import Table
         from rich.text import Text
 
-        if time.monotonic() < self._away_until:
-            return Text("")
         line = one_line(self.title, self.forms(), self._console.width - 2)
         grid = Table.grid(padding=(0, 1))
         grid.add_row(self._spinner, Text(shown(line), no_wrap=True, overflow="ellipsis"))
@@ -165,47 +143,20 @@ class ProgressDisplay:
 
 
 class _Above:
-    """A stream whose lines stand above the progress line; in all else it is the stream under it."""
+    """A stream whose whole lines stand above the progress line; in all else it is the stream under it."""
 
-    def __init__(self, display: ProgressDisplay, stream: TextIO) -> None:
-        self._display, self.stream = display, stream
-        self._begun = ""
+    def __init__(self, console: Any, stream: TextIO) -> None:
+        self._console, self.stream, self.begun = console, stream, ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
         """Write the lines that are whole, and keep what is begun."""
-        if not isinstance(text, str):
-            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        *lines, self._begun = (self._begun + text).split("\n")
+        *lines, self.begun = (self.begun + text).split("\n")
         if lines:
-            self._display.write(self.stream, lines)
+            self._console.out("\n".join(lines), highlight=False)
         return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts one after the other."""
-        for line in lines:
-            self.write(line)
-
-    def flush(self) -> None:
-        """Flush the stream; a line that is begun waits for its end."""
-        self.stream.flush()
-
-    def end(self) -> None:
-        """Write what was begun."""
-        begun, self._begun = self._begun, ""
-        if begun:
-            self.stream.write(begun)
-
-
-def _same_terminal(one: TextIO, other: TextIO) -> bool:
-    """Tell whether two streams are one, or go to one terminal."""
-    if one is other:
-        return True
-    with suppress(OSError, ValueError):
-        return one.isatty() and other.isatty() and os.path.sameopenfile(one.fileno(), other.fileno())
-    return False
 
 
 def one_line(title: str, forms: Sequence[str], width: int) -> str:
@@ -252,11 +203,7 @@ def describe(progress: Progress, elapsed_s: float) -> tuple[str, ...]:
 def _part(progress: Progress) -> str:
     """Say how much is over, and when the step will be if it goes on so; a part is never said to be all before it is."""
     if progress.fraction is None:
-        if not progress.of or progress.unit == "bytes":
-            return ""
-        if progress.unit == "bytes stored":
-            return f"{format_bytes(progress.done or 0)} of {format_bytes(progress.of)} stored"
-        return f"{progress.done} of {progress.of} {progress.unit}"
+        return f"{progress.done} of {progress.of} {progress.unit}" if progress.of and progress.unit != "bytes" else ""
     percent = f"{math.floor(progress.fraction * 100)}%"
     if progress.left_s is None or progress.step_s < _SOON_S:
         return percent

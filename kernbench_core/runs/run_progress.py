@@ -1,29 +1,23 @@
 """How far a run is: what it does at the moment, and how much of that is over, where anybody can know.
 
-It looks at what is there anyhow: the requests of the host programs, the launches, where kernels stand; of a launch of
-which that says nothing, at how long the launch before of its kernel took, or else at what it has stored of its outputs.
-It looks four times a second, and when a host program goes on or waits again, and costs a run nothing in between.
+It looks at what is there anyhow: the requests of the host programs, the launches, where kernels stand. It looks four
+times a second, and when a host program goes on or waits again, and costs a run nothing in between.
 """
 
 from __future__ import annotations
 
-import bisect
 import time
 from collections.abc import Callable
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MemoryReadMsg
-from kernbench_core.oplog.batch import RecordBatch
 
 if TYPE_CHECKING:
     from kernbench_core.host.session import GraphEngine
-    from kernbench_core.memory.device_memory import TensorAllocation
     from kernbench_core.messages import Launch
-    from kernbench_core.values.region import Region
 
 _LOOK_S = 0.25
 #: What is looked at when a host program waits again is not counted more often than this.
@@ -53,9 +47,6 @@ class RunProgress:
         self._on_progress = on_progress
         self._engine: GraphEngine | None = None
         self._first_open = 0
-        self._took: dict[tuple[str, int], float] = {}
-        """How long, in ns, the last launch took of a kernel of this name with as many programs."""
-        self._stored: tuple[object, StoredBytes | None] = None, None
         self._latest = Progress(0.0, 0, 0.0)
         self._step = RunStep("")
         self._uncounted = 0
@@ -111,9 +102,6 @@ class RunProgress:
         """
         requests = engine.shared.requests
         while self._first_open < len(requests) and requests[self._first_open].response is not None:
-            over = requests[self._first_open]
-            if isinstance(over, KernelLaunchMsg) and over.launch.ended_ns:
-                self._took[_alike(over.launch)] = max(over.launch.ended_ns.values()) - _start_ns(over.launch)
             self._first_open += 1
         waiting = [request for request in requests[self._first_open :] if request.response is None]
         for phase in ("kernel", "launch", "device_to_host", "host_to_device"):
@@ -121,27 +109,8 @@ class RunProgress:
                 if _phase(request) == phase:
                     if count:
                         self._counted = time.perf_counter()
-                    step = _step(phase, request, engine, count)
-                    return self._known(step, request, engine) if step.of and step.fraction is None else step
+                    return _step(phase, request, engine, count)
         return RunStep("bench")
-
-    def _known(self, step: RunStep, request: HostRequest, engine: GraphEngine) -> RunStep:
-        """Return the step of a launch whose programs tell nothing with the part of the launch before that is over.
-
-        Without one before it, with the bytes that its kernel has stored of the tensors that it stores to, and no part:
-        nobody knows how much of each it is to store.
-        """
-        if not isinstance(request, KernelLaunchMsg) or step.phase != "kernel":
-            return step
-        took = self._took.get(_alike(request.launch))
-        if took:
-            return evolve(step, fraction=min(0.99, (self._latest.sim_ns - _start_ns(request.launch)) / took))
-        of_request, stored = self._stored
-        if stored is None or of_request is not request:
-            stored = StoredBytes(engine)
-            self._stored = request, stored
-        done, of = stored.counted()
-        return evolve(step, done=done, of=of, unit="bytes stored") if done else step
 
     def _report(self, step: RunStep) -> None:
         """Report a step, whose fraction does not go back."""
@@ -158,47 +127,6 @@ class RunProgress:
                     step.done, step.of, step.unit, now - self._step_began, self._latest.events_per_s,
                 )
             )  # fmt: skip
-
-
-class StoredBytes:
-    """Counts the bytes of tensors that kernels have stored since it was made, each byte once, as the op log has them.
-
-    Places of which a part is stored twice, in pieces of other sizes, count twice, but never for more than there is.
-    """
-
-    def __init__(self, engine: GraphEngine) -> None:
-        self._columns = engine.op_log.columns
-        self._row = len(self._columns)
-        held = ((part.pa, part.pa + part.nbytes, each) for each in engine.shared.tensors for part in each.segments)
-        self._held = sorted(held, key=itemgetter(0))
-        self._stored: dict[TensorAllocation, set[Region]] = {}
-
-    def counted(self) -> tuple[int, int]:
-        """Return how many bytes are stored, and how many the tensors have that any was stored of."""
-        batch = RecordBatch(self._columns, range(self._row, len(self._columns)))
-        self._row += len(batch)
-        for form, at in batch.by_form():
-            if form.writes and form.spaces[-1] == "hbm":
-                for row in batch.rows[at].tolist():
-                    _, regions, _ = self._columns.row(row)[-1][-1]
-                    self._note(regions)
-        of = sum(segment.nbytes for tensor in self._stored for segment in tensor.segments)
-        return min(of, sum(region.nbytes for regions in self._stored.values() for region in regions)), of
-
-    def _note(self, regions: tuple[Region, ...]) -> None:
-        for region in regions:
-            at = bisect.bisect_right(self._held, region.base, key=itemgetter(0)) - 1
-            if at >= 0 and region.base < self._held[at][1]:
-                self._stored.setdefault(self._held[at][2], set()).add(region)
-
-
-def _alike(launch: Launch) -> tuple[str, int]:
-    """Return what two launches have in common of which one is expected to take as long as the other."""
-    return _name_of(launch), sum(map(len, launch.programs.values()))
-
-
-def _start_ns(launch: Launch) -> float:
-    return min(launch.started_ns.values())
 
 
 def _name_of(launch: Launch) -> str:

@@ -100,10 +100,6 @@ RUNNING = Progress(2e6, 3_000_000, 2.0)
             "kernel k  0 of 64 programs  0:02  2 ms  1.5 M events/s",
         ),
         (
-            attrs.evolve(RUNNING, phase="kernel", what="k", done=1 << 20, of=24 << 20, unit="bytes stored"),
-            "kernel k  1 MiB of 24 MiB stored  0:02  2 ms  1.5 M events/s",
-        ),
-        (
             attrs.evolve(RUNNING, phase="host_to_device", done=1, of=64, unit="bytes", fraction=0.5),
             "copying to the device  50%, 2 s left  0:02  2 ms  1.5 M events/s",
         ),

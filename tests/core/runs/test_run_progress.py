@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.engine.watchdog import Progress
-from kernbench_core.memory.device_memory import TensorAllocation, TensorSegment
 from kernbench_core.messages import KernelLaunchMsg, Launch, MemoryReadMsg, MemoryWriteMsg, ResponseMsg
-from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.runs.run_progress import RunProgress, programs_done
 from kernbench_core.values.region import Region
@@ -112,62 +110,6 @@ def test_the_phase_is_that_which_the_result_counts(rig: Rig) -> None:
     assert rig.tick().phase == "host_to_device"
     over(write)
     assert rig.tick().phase == "bench"
-
-
-def test_a_launch_takes_as_long_as_the_one_before(rig: Rig) -> None:
-    """Of the same kernel and as many programs, where nothing else is known; it is never said to be all over."""
-    first, second, other = (KernelLaunchMsg(launch_of(pes)) for pes in (2, 2, 3))
-    rig.requests += [first]
-    rig.runs(first.launch, 0, 0, None)
-    assert rig.tick().fraction is None
-    first.launch.ended_ns.update({0: 5.0, 1: 9.0})  # 8 ns from its start at 1 ns
-    over(first)
-    rig.requests += [second]
-    rig.runs(second.launch, 0, 0, None)
-    second.launch.started_ns[0] = rig.clock.now - 1.5
-    assert rig.tick().fraction == pytest.approx(0.25)
-    assert (rig.seen[-1].done, rig.seen[-1].of) == (0, 2)
-    rig.runs(second.launch, 0, 0, 0.8)
-    second.launch.started_ns[0] = rig.clock.now - 1.5
-    assert rig.tick().fraction == pytest.approx(0.4)  # what is known comes first
-    rig.runs(second.launch, 0, 0, None)
-    assert rig.tick(60.0).fraction == pytest.approx(0.99)
-    over(second)
-    rig.requests += [other]
-    rig.runs(other.launch, 0, 0, None)
-    assert rig.tick().fraction is None
-
-
-def test_a_launch_without_one_before_it_is_followed_by_what_it_stored(rig: Rig) -> None:
-    """Of the tensors that it stores to, since it began, in the device's memory, each place once; and no part of it."""
-    for name, at, nbytes in (("x", 0, 500), ("y", 500, 300), ("y, its second half", 900, 300)):
-        segments = (TensorSegment(at, at, nbytes - 100, 0), TensorSegment(at, at + nbytes - 100, 100, 1))
-        rig.engine.shared.tensors[TensorAllocation(name, at, (nbytes,), "i8", nbytes, segments)] = name
-
-    def stores(*bases: int, space: str = "hbm") -> None:
-        regions = tuple(Region(base, 10, 4, 20) for base in bases)
-        rig.engine.op_log.append(1.0, 2.0, "pe_dma", OpDescription("memory", "copy", {}, (), Access(space, regions)))
-
-    launched = KernelLaunchMsg(launch_of(64))
-    rig.requests += [launched]
-    stores(100)
-    rig.runs(launched.launch, 0, 0, None)
-    stores(0, space="tcm")
-    rig.engine.op_log.append(1.0, 2.0, "pe_dma", OpDescription("memory", "read", {}, (Access("hbm", (Region(0, 9),)),)))
-    assert (rig.tick().done, rig.seen[-1].of, rig.seen[-1].unit) == (0, 64, "programs")
-    stores(500, 720)
-    stores(500)
-    stores(850)  # is in no tensor
-    told = rig.tick()
-    assert (told.done, told.of, told.unit, told.fraction) == (80, 300, "bytes stored", None)
-    stores(0)
-    stores(*range(900, 1200, 5))  # one over the other
-    assert (rig.tick().done, rig.seen[-1].of) == (1100, 1100)
-    rig.runs(launched.launch, 1, 0, 0.64)
-    launched.launch.ended_ns.update(dict.fromkeys(range(2, 64), 2.0))
-    assert rig.tick().unit == "bytes stored"
-    rig.runs(launched.launch, 0, 0, 0.0)
-    assert (rig.tick().unit, rig.seen[-1].fraction) == ("programs", pytest.approx(0.979, abs=0.001))
 
 
 def test_a_part_does_not_go_back(rig: Rig) -> None:
