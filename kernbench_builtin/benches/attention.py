@@ -16,7 +16,6 @@ last product is over by then. K and V lie in the cube that reads them, dealt to 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from math import e, log2
 from typing import Final, Literal
 
@@ -28,7 +27,6 @@ from kernbench_builtin.benches._models import MODELS, ModelName
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, composite_tile, evenly
 from kernbench_builtin.sizes.decorator import sizes_from
-from kernbench_core.compute import in_threads
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values import Array
@@ -147,9 +145,8 @@ def attention(q: Array, k: Array, v: Array, scale: float, causal: bool) -> Array
     """
     out = np.empty(q.shape, q.dtype)
     group = len(q) // len(k)
-    heads = [partial(_attend, q[at], k[at // group], v[at // group], scale, causal, out[at]) for at in range(len(q))]
-    for _ in in_threads(heads):
-        pass
+    for at in range(len(q)):
+        _attend(q[at], k[at // group], v[at // group], scale, causal, out[at])
     return out
 
 

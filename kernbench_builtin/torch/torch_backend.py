@@ -38,8 +38,6 @@ _WORTH_MULTIPLICATIONS: Final = 1 << 24
 class TorchBackend(Backend):
     """PyTorch on one of its devices; it has threads of its own."""
 
-    in_threads = False
-
     def __init__(self, torch: Any, device: Any) -> None:
         self._torch = torch
         self._device = device

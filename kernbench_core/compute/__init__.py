@@ -18,6 +18,5 @@ if TYPE_CHECKING:
     from kernbench_core.compute.promotion import meet_all as meet_all
     from kernbench_core.compute.saved_run import load_run as load_run
     from kernbench_core.compute.substitution import replace_data as replace_data
-    from kernbench_core.compute.threads import in_threads as in_threads
 
 __getattr__ = door(__name__)

@@ -42,8 +42,6 @@ class Backend:
     """
 
     name = "numpy"
-    #: Whether it is to be called in several threads at a time.
-    in_threads = True
     #: From how many elements of all operands on it is asked for a math op, and from how many multiplications on for a
     #: product: of less, numpy has computed all before it is where the backend wants it.
     worth_elements = 0

@@ -5,7 +5,7 @@ from kernbench_core.values.value cimport Value
 
 cdef class ProductBatch:
     cdef readonly object multiply, ops
-    cdef object _lock, _uses
+    cdef object _uses
     cdef dict _held
     cdef tuple _group(self, PlannedOp op)
     cdef tuple _shape(self, PlannedOp op)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ _SCRATCH = 8 << 20
 _SMALL = 1 << 12
 # Left operands from this many elements on are multiplied where they are: stacking them costs more than it gains.
 _LARGE = 1 << 18
-# So many that are multiplied one after another are a part: fewer parts leave threads with nothing to do.
+# So many that are multiplied one after another are a part, after which progress is told.
 _SINGLY = 4
 OpOutcome = tuple[PlannedOp, Array | BaseException]
 """The result of an op, or what computing it raised."""
@@ -42,12 +41,11 @@ class BatchPart(NamedTuple):
 
 
 class ProductBatch:
-    """Products that do not depend on each other, in parts that may be computed at the same time."""
+    """Products that do not depend on each other, in parts of which each is computed at once."""
 
     def __init__(self, ops: Sequence[PlannedOp], multiply: functions.Multiply) -> None:
         self.ops = ops
         self.multiply = multiply
-        self._lock = Lock()
         self._uses: Counter[tuple[int, bool]] = Counter()
         self._held: dict[tuple[int, bool], Array] = {}
 
@@ -88,8 +86,7 @@ class ProductBatch:
         """Multiply the stacked rows of several left operands by one right operand."""
         first = ops[0]
         b = functions.oriented(_kind(first).params, "b", self._operand(first, 1, _kind(first).floats))
-        with self._lock:
-            self._uses[id(first.inputs[1].content()), _kind(first).floats] -= len(ops) - 1
+        self._uses[id(first.inputs[1].content()), _kind(first).floats] -= len(ops) - 1
         answers: list[OpOutcome] = []
         k, n = b.shape
         at = 0
@@ -160,23 +157,19 @@ class ProductBatch:
         value = op.inputs[number]
         content = value.content()
         key = (id(content), widen if counted_wide is None else counted_wide)
-        with self._lock:
-            self._uses[key] -= 1
-            last = self._uses[key] <= 0
-            held = self._held.pop((key[0], widen), None) if last else self._held.get((key[0], widen))
+        self._uses[key] -= 1
+        last = self._uses[key] <= 0
+        held = self._held.pop((key[0], widen), None) if last else self._held.get((key[0], widen))
         if held is None:
             held = _data(content, widen)
             if not last:
-                with self._lock:
-                    if self._uses[key] > 0:
-                        self._held[key[0], widen] = held
+                self._held[key[0], widen] = held
         return held
 
     def _drop(self, value: Value, widen: bool) -> None:
         key = (id(value.content()), widen)
-        with self._lock:
-            if self._uses[key] <= 0:
-                self._held.pop(key, None)
+        if self._uses[key] <= 0:
+            self._held.pop(key, None)
 
 
 def _data(content: Value, widen: bool) -> Array:

@@ -4,7 +4,7 @@ from kernbench_core.compute.planned_op cimport PlannedOp
 from kernbench_core.values.value cimport AssemblyValue, ResultValue, Value
 
 cdef class Calculation:
-    cdef object _backend, _record, _function, _computed, _lock
+    cdef object _backend, _record, _function, _computed
     cdef readonly Py_ssize_t count, own
     cdef Py_ssize_t _reported
     cdef dict _kinds

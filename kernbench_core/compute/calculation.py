@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from threading import Lock
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -18,7 +17,7 @@ from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.batches import BatchPart, OpOutcome, ProductBatch
 from kernbench_core.compute.kinds import Getting, Kind
 from kernbench_core.compute.planned_op import PlannedOp
-from kernbench_core.compute.threads import in_one_thread, in_threads, one_by_one
+from kernbench_core.compute.threads import one_blas_thread
 from kernbench_core.errors import ExecutionError, PendingDataError, blamed, in_words
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.process.interrupt import INTERRUPTS
@@ -28,8 +27,7 @@ from kernbench_core.values.value import AssemblyValue, LoadedValue, Value
 
 #: So many bytes of operands that were put together stay at hand for who reads them next.
 _HELD_BYTES: Final = 8 << 20
-#: From so much work on an op is computed in a thread, in multiplications: of smaller ones threads wait for each other,
-#: as Python around an op runs in one at a time (`tools/bench_backends.py`, on 16 cores: attention x1.5 as long).
+#: From so much work on an op is left to the threads of the matrix library, in multiplications.
 _WORTH_WORK: Final = 1 << 22
 _BYTE_WORK: Final = 8
 
@@ -58,7 +56,6 @@ class Calculation:
         self._kinds: dict[int, Kind] = {}
         self._held: OrderedDict[AssemblyValue, Array] = OrderedDict()
         self._held_bytes = 0
-        self._lock = Lock()
         #: How plug-ins' functions are told of overflow and the like: as their caller set it.
         self._errors: Any = np.geterr()
 
@@ -82,7 +79,7 @@ class Calculation:
             self.report_progress()
 
     def many(self, ops: Sequence[PlannedOp]) -> None:
-        """Compute ops that do not depend on each other: products together, others at the same time."""
+        """Compute ops that do not depend on each other: products together, the large ones first."""
         products = [op for op in ops if self.kind_of(op).is_product]
         for op in products:
             self._check_inputs(op)
@@ -90,17 +87,21 @@ class Calculation:
         for own, multiply in ((True, self._backend.product), (False, np.matmul)):
             parts += ProductBatch([op for op in products if self.kind_of(op).own == own], multiply).parts()
         parts += [BatchPart((op,), partial(self._answers, op)) for op in ops if not self.kind_of(op).is_product]
-        large: list[Callable[[], list[OpOutcome]]] = []
-        small: list[Callable[[], list[OpOutcome]]] = []
+        small = []
         for part in parts:
-            worth = sum([self._work(op) for op in part.ops]) >= _WORTH_WORK * len(part.ops)
-            (large if worth else small).append(part.answers)
-        threads = self._backend.in_threads
-        for compute, those in ((in_threads if threads else one_by_one, large), (in_one_thread, small)):
-            for answers in compute(those):
-                for op, out in answers:
-                    self._take(op, out)
-                self.report_progress()
+            if sum([self._work(op) for op in part.ops]) < _WORTH_WORK * len(part.ops):
+                small.append(part)
+            else:
+                self._take_all(part)
+        if small:
+            with one_blas_thread():
+                for part in small:
+                    self._take_all(part)
+
+    def _take_all(self, part: BatchPart) -> None:
+        for op, out in part.answers():
+            self._take(op, out)
+        self.report_progress()
 
     def _work(self, op: PlannedOp) -> float:
         """Return how many multiplications of a product take about as long as an op."""
@@ -153,11 +154,10 @@ class Calculation:
         if held is None:
             held = content.gather()
             held.flags.writeable = False
-            with self._lock:
-                if self._held.setdefault(content, held) is held:
-                    self._held_bytes += held.nbytes
-                while self._held_bytes > _HELD_BYTES:
-                    self._held_bytes -= self._held.popitem(last=False)[1].nbytes
+            self._held[content] = held
+            self._held_bytes += held.nbytes
+            while self._held_bytes > _HELD_BYTES:
+                self._held_bytes -= self._held.popitem(last=False)[1].nbytes
         return held
 
     def _failed(self, op: PlannedOp, error: BaseException) -> NoReturn:
