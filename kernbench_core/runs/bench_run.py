@@ -14,6 +14,7 @@ import attrs
 
 from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
+from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.answers import Correctness, count_hazards
@@ -325,6 +326,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
     return engine
 
 
+@no_automatic_collection()
 def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any], engine: GraphEngine) -> None:
     """Write what is asked for, each file whole or not at all; let each part end."""
     kept = request.inputs.kept
@@ -346,6 +348,7 @@ def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any]
         raise RunInterrupted(result) from None
 
 
+@no_automatic_collection()
 def _result(
     request: Request, engine: GraphEngine, verified: Mapping[str, Any], began: float, *, interrupted: bool = False
 ) -> tuple[RunResult, Mapping[str, Any]]:
