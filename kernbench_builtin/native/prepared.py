@@ -57,11 +57,12 @@ class PreparedStream:
 def numbers_on(recording: Recording, hardware: Hardware, prepared: list[PreparedStream]) -> tuple[Numbers, Numbers]:
     """Return a machine and a recording as the engine reads them; of those `prepared` one is used, or one more made."""
     alike, edges = _alike(hardware), _edges(hardware)
-    for at, each in enumerate(prepared):
-        form = each.form_on(hardware, edges) if each.alike == alike else None
+    of_alike = [each for each in prepared if each.alike == alike]
+    for each in sorted(of_alike, key=lambda each: each.edges != edges):  # where ways are known none is looked for
+        form = each.form_on(hardware, edges)
         if form is not None and form.layout is not None:
             if form.layout is each.layout:
-                del prepared[at]
+                prepared.remove(each)
             prepared[:] = [*prepared[1 - _MOST :], attrs.evolve(each, edges=edges, layout=form.layout)]
             stream = each.on(recording, form)  # which may ask for ways, so that the machine comes later
             return np.array(form.numbers(), np.float64), stream
