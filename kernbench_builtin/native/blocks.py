@@ -28,18 +28,26 @@ class _Held:
     slot: bool = False
     users: list[KernelCommand] = attrs.field(factory=list)
     dropped: bool = False
+    _count: ctypes.c_ssize_t = attrs.field(init=False)
+    _block: Any = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._count = ctypes.c_ssize_t.from_address(self.place)
+        self._block = ctypes.cast(self.place, ctypes.py_object)
 
     @property
     def block(self) -> Any:
         """The block, which lives as long as it is not given back."""
-        return ctypes.cast(self.place, ctypes.py_object).value
+        return self._block.value
 
     def is_dropped(self) -> bool:
         """Whether only commands refer to it, or the program has freed it."""
-        count = ctypes.c_ssize_t.from_address(self.place).value
+        count, place = self._count.value, self.place
         for command in self.users:
-            count -= sum(1 for block in command.blocks if id(block) == self.place)
-        return not count or self.block.freed_at is not None
+            for block in command.blocks:
+                if id(block) == place:
+                    count -= 1
+        return not count or self._block.value.freed_at is not None
 
 
 class BlockLog:
@@ -63,6 +71,7 @@ class BlockLog:
         for block in command.blocks:
             held = self._live.get(id(block))
             if held is not None:
+                held.users = [user for user in held.users if user.blocks]  # others are complete
                 held.users.append(command)
                 found.append(held.number)
         return found
