@@ -353,8 +353,7 @@ def _result(
     request: Request, engine: GraphEngine, verified: Mapping[str, Any], began: float, *, interrupted: bool = False
 ) -> tuple[RunResult, Mapping[str, Any]]:
     """Return what there is of a run now, and what each of its parts answers."""
-    op_log_sha256 = None if interrupted else engine.op_log.sha256()
-    manifest = manifest_of(request, op_log_sha256)
+    manifest = manifest_of(request, None)
     answers = {}
     for part in request.parts:
         with part_blamed(part, request.plugins.run_parts):
@@ -379,7 +378,7 @@ def _result(
         device=request.options.device,
         timing=engine.get_timing_result(),
         wall_s=time.perf_counter() - began,
-        op_log_sha256=op_log_sha256,
+        op_log_sha256=None if interrupted else engine.op_log,
         manifest=manifest.to_json(),
         recorded=Recorded(engine.op_log, engine.store),
         correctness=correctness,

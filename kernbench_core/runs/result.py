@@ -67,8 +67,8 @@ class RunResult(GivenByCorrectness, Pictured):
     device: str
     timing: TimingResult
     wall_s: float
-    op_log_sha256: str | None
-    manifest: Mapping[str, Any] = attrs.field(converter=Document)
+    _op_log_sha256: str | OpLog | None
+    _manifest: Mapping[str, Any]
     _recorded: Recorded
     correctness: Correctness = attrs.field(factory=Correctness)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=listed)
@@ -91,6 +91,20 @@ class RunResult(GivenByCorrectness, Pictured):
         if self._recorded.store is None:
             raise _left_behind("memory store", "r.outputs has what was computed of it")
         return self._recorded.store
+
+    @property
+    def op_log_sha256(self) -> str | None:
+        """The hash of the op log, worked out when it is first asked for; None of a run that was interrupted."""
+        known = self._op_log_sha256
+        if known is not None and not isinstance(known, str):
+            known = known.sha256()
+            object.__setattr__(self, "_op_log_sha256", known)
+        return known
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What it takes to run it again, and the hash of its op log: the document `manifest.json` without its files."""
+        return Document({**self._manifest, "op_log_sha256": self.op_log_sha256} if self._manifest else {})
 
     @property
     def total_ns(self) -> float:
@@ -230,10 +244,10 @@ class RunResult(GivenByCorrectness, Pictured):
 
     def _values(self) -> tuple[Any, ...]:
         """Return all that makes two results equal."""
-        apart = ("wall_s", "timing", "outputs", "_recorded", "asked", "parts")
+        apart = ("wall_s", "timing", "outputs", "_recorded", "asked", "parts", "_op_log_sha256", "_manifest")
         own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
         parts = {name: _settled(each) for name, each in self.parts.items() if name != "cached"}
-        return (attrs.evolve(self.timing, wall_s=0.0), parts, *own)
+        return (attrs.evolve(self.timing, wall_s=0.0), parts, _settled(self.manifest), *own)
 
     def __eq__(self, other: object) -> bool:
         return self._values() == other._values() if isinstance(other, RunResult) else NotImplemented
@@ -244,7 +258,7 @@ class RunResult(GivenByCorrectness, Pictured):
     def __getstate__(self) -> dict[str, Any]:
         """Leave op log and store behind."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        return {**found, "_recorded": Recorded(None, None)}
+        return {**found, "_recorded": Recorded(None, None), "_op_log_sha256": self.op_log_sha256}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from types import ModuleType
+import pickle
+from types import ModuleType, SimpleNamespace
 
 import attrs
 import pytest
@@ -95,3 +96,19 @@ def test_nan_is_equal_to_nan_where_results_are_compared(samples: ModuleType) -> 
 def test_repr_says_what_happened(samples: ModuleType, changed: dict[str, object], text: str) -> None:
     """A notebook shows time, size and verdict."""
     assert repr(samples.make_result(**changed)) == text
+
+
+def test_the_log_is_hashed_when_it_is_asked_for(samples: ModuleType) -> None:
+    """Once; the manifest has the hash, and so has what is pickled."""
+
+    class Log(SimpleNamespace):
+        def sha256(self) -> str:
+            asked.append(1)
+            return "cd" * 32
+
+    asked: list[int] = []
+    found = samples.make_result(op_log_sha256=Log(), manifest={"schema": "x", "op_log_sha256": None})
+    assert not asked
+    again = pickle.loads(pickle.dumps(found))
+    assert (found.op_log_sha256, found.manifest["op_log_sha256"], again.manifest["op_log_sha256"]) == ("cd" * 32,) * 3
+    assert len(asked) == 1
