@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
+import attrs
+
 from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
@@ -49,23 +51,27 @@ class Hardware(Fabric):
         loaded: dict[str, type[ComponentBase]] = {}
         edges = sorted(self.graph.edges)
         self.reserve_edges(len(edges))
-        for node_id in sorted(self.graph.nodes):
-            node = self.graph.nodes[node_id]
-            if node.impl not in loaded:
-                loaded[node.impl] = classes.load(node.impl)
-                if provider is not None:
-                    self.providers[node.impl] = provider(node.impl)
-                self._require(node_id, loaded[node.impl], self.providers.get(node.impl))
-            cls = loaded[node.impl]
-            with _blame(node_id, cls, "__init__", self.providers.get(node.impl)):
-                made = self.components[node_id] = cls(node, self)
+        asked = _Asked("__init__")
+        with _blame(asked):
+            for node_id in sorted(self.graph.nodes):
+                node = self.graph.nodes[node_id]
+                if node.impl not in loaded:
+                    loaded[node.impl] = classes.load(node.impl)
+                    if provider is not None:
+                        self.providers[node.impl] = provider(node.impl)
+                    self._require(node_id, loaded[node.impl], self.providers.get(node.impl))
+                asked.node_id, asked.cls, asked.provider = node_id, loaded[node.impl], self.providers.get(node.impl)
+                made = self.components[node_id] = asked.cls(node, self)
                 if getattr(made, "arrive", None) is None:
                     raise TypeError("super().__init__(node, fabric) must be called by its __init__, and was not")
         self.own_names = {component.id: component.id for component in self.components.values()}
         for edge_id, key in enumerate(edges, 1):
             self._join(edge_id, *key)
-        for component in self.components.values():
-            with _blame(component.id, type(component), "connect", self.providers.get(component.node.impl)):
+        asked = _Asked("connect")
+        with _blame(asked):
+            for component in self.components.values():
+                asked.node_id, asked.cls = component.id, type(component)
+                asked.provider = self.providers.get(component.node.impl)
                 component.connect()
                 _refuse_other_arrival(component)
         for component in self.components.values():
@@ -126,21 +132,31 @@ def _refuse_other_arrival(component: ComponentBase) -> None:
         )
 
 
+@attrs.define
+class _Asked:
+    """Which method of which model is called, of which node."""
+
+    method: str
+    node_id: str = ""
+    cls: type = object
+    provider: Provider | None = None
+
+
 @contextmanager
-def _blame(node_id: str, cls: type, method: str, provider: Provider | None) -> Iterator[None]:
+def _blame(asked: _Asked) -> Iterator[None]:
     """Turn what a model's own method raises into a ComponentError that names node, class, line and distribution."""
     try:
         yield
     except ComponentError as error:
-        raise of_provider(error, provider) from None
+        raise of_provider(error, asked.provider) from None
     except (KernbenchError, *INTERRUPTS):
         raise
     except BaseException as error:
         told = (
-            f"{node_id}: {cls.__module__}.{cls.__qualname__}.{method} raised {in_words(error)} before "
-            f"simulated time 0.\n{user_traceback(error)}"
+            f"{asked.node_id}: {asked.cls.__module__}.{asked.cls.__qualname__}.{asked.method} raised "
+            f"{in_words(error)} before simulated time 0.\n{user_traceback(error)}"
         )
-        raise of_provider(blamed(error, ComponentError)(told), provider) from error
+        raise of_provider(blamed(error, ComponentError)(told), asked.provider) from error
 
 
 def of_provider(error: KernbenchError, provider: Provider | None) -> KernbenchError:

@@ -17,8 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from attrs import evolve
-
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.plugins import DefaultsRegistry, MachineRegistry, NetworkRegistry, Plugins
@@ -114,7 +112,7 @@ def implement(
     done: list[Node] = []
     for node in nodes:
         impl, params = chosen.of(node.kind, node.id)
-        done.append(evolve(node, impl=impl, params=params))
+        done.append(Node(node.id, node.kind, impl, params, node.sip, node.cube, node.pe, node.position))
     chosen.check(sorted(set(kind.node_kinds) - {node.kind for node in nodes}), [node.id for node in nodes])
     if chosen.problems:
         raise ConfigError(*dict.fromkeys(chosen.problems))
