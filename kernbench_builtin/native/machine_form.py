@@ -134,8 +134,11 @@ class MachineForm:
         """Return the machine as the engine reads it."""
         components, layout = self.hardware.components, self._known
         wires = sorted(self.hardware.wires, key=lambda wire: wire.number)
-        described = [number for each in components.values() for number in self._node(each)]
-        out: list[float] = [len(components), *(_MODELS[type(each)][0] for each in components.values()), len(wires)]
+        models = [_MODELS[type(each)] for each in components.values()]
+        described: list[float] = []
+        for (_, settings), each in zip(models, components.values(), strict=True):
+            described += settings(self, each)
+        out: list[float] = [len(components), *(number for number, _ in models), len(wires)]
         layout.of_wires = layout.of_wires or [self._end_of(wire) for wire in wires]
         for fixed, wire in zip(layout.of_wires, wires, strict=True):
             out += fixed
@@ -167,9 +170,6 @@ class MachineForm:
         elif isinstance(receiver, PeDma):
             rule = _AS_DMA
         return [self.nodes[node], int(internal), rule]
-
-    def _node(self, component: Any) -> Iterator[float]:
-        yield from _MODELS[type(component)][1](self, component)
 
     # What each model is set to, in the order of `read_node` ---------------------------------------------
 

@@ -7,8 +7,7 @@ channels and pages that a chunk uses, how long a product or a math op takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from kernbench_builtin.native.machine_form import MachineForm
     from kernbench_core.values.chunking import Chunk
 
-_Made = TypeVar("_Made")
 _STAGES = ("DMA_READ", "FETCH", "GEMM", "MATH", "STORE", "DMA_WRITE")
 _DMA, _GEMM, _MATH, _SCHEDULER, _QUEUES = range(5)
 _ADDRESS_BYTES = 8
@@ -102,15 +100,14 @@ class StreamForm:
     _pages: dict[tuple[int, int, int], int] = attrs.field(factory=dict)
     _transfers: dict[tuple[Any, ...], int] = attrs.field(factory=dict)
     _chunks: list[list[float]] = attrs.field(factory=list)
-    _times: dict[tuple[int, int], tuple[float, ...]] = attrs.field(factory=dict)
     _numbers: dict[tuple[int, int], int] = attrs.field(factory=dict)
     _regions: list[tuple[Region, ...]] = attrs.field(factory=list)
     _cut: dict[int, tuple[Chunk, ...]] = attrs.field(factory=dict)
     _blocks: _Blocks = attrs.field(factory=_Blocks)
     _bursts: dict[int, int] = attrs.field(factory=dict)
-    _took: dict[tuple[int, int], float] = attrs.field(factory=dict)
     _known: dict[Any, Any] = attrs.field(factory=dict)
-    _likes: dict[tuple[int, str], tuple[type, str]] = attrs.field(factory=dict)
+    _likes: dict[tuple[int, str], int] = attrs.field(factory=dict)
+    _models: dict[tuple[type, str], int] = attrs.field(factory=dict)
     _ranks: dict[int, int] = attrs.field(factory=dict)
 
     def numbers(self) -> list[float]:
@@ -231,43 +228,36 @@ class StreamForm:
         return self._numbers.setdefault((pe, number), len(self._numbers))
 
     def _product_times(self, pe: int, number: int) -> tuple[float, ...]:
-        """Return how long a product takes on a PE, in the order of engine/compute.hpp; units alike are asked once."""
-
-        def made(unit: Any) -> tuple[float, ...]:
-            work = _Work(dict(self.recording.works[number]))
+        """Return how long a product takes on a PE, in the order of engine/compute.hpp."""
+        like = self._like(pe, "pe_gemm")
+        found: tuple[float, ...] | None = self._known.get((like, number))
+        if found is None:
+            unit, work = self._unit(pe, "pe_gemm"), _Work(dict(self.recording.works[number]))
             port = unit.params.get("operand_bandwidth", math.inf)
             times = unit._made(unit.passage(work), work.beside_bytes / port)
-            return (
+            found = self._known[like, number] = (
                 float(times.one_fold), times.load, times.last_fold, times.streams, times.own, times.unfilled,
                 times.into, times.through, times.emptied, times.alone,
             )  # fmt: skip
-
-        return self._of_like(self._times, pe, number, "pe_gemm", made)
+        return found
 
     def _math(self, pe: int, number: int) -> Asked:
         return Asked(self._math_time(pe, number), "math", pe, number)
 
     def _math_time(self, pe: int, number: int) -> float:
-        def made(unit: Any) -> float:
-            took: float = unit.min_service_ns(_MathWork.of(self.recording.works[number]))
-            return took
-
-        return self._of_like(self._took, pe, number, "pe_math", made)
-
-    def _of_like(
-        self, known: dict[tuple[int, int], _Made], pe: int, number: int, kind: str, make: Callable[[Any], _Made]
-    ) -> _Made:
-        """Return what a unit makes of a work; units of one model with the same parameters make the same."""
-        found = known.get((pe, number))
+        like = self._like(pe, "pe_math")
+        found: float | None = self._known.get((like, number))
         if found is None:
-            like = self._likes.get((pe, kind))
-            if like is None:
-                unit = self._unit(pe, kind)
-                like = self._likes[pe, kind] = type(unit), repr(unit.params)
-            made = self._known.get((like, number))
-            if made is None:
-                made = self._known[like, number] = make(self._unit(pe, kind))
-            found = known[pe, number] = made
+            unit, work = self._unit(pe, "pe_math"), _MathWork.of(self.recording.works[number])
+            found = self._known[like, number] = float(unit.min_service_ns(work))
+        return found
+
+    def _like(self, pe: int, kind: str) -> int:
+        """Return a number for the units that are of one model with the same parameters: they are asked once."""
+        found = self._likes.get((pe, kind))
+        if found is None:
+            unit = self._unit(pe, kind)
+            found = self._likes[pe, kind] = self._models.setdefault((type(unit), repr(unit.params)), len(self._models))
         return found
 
     def again(self, what: tuple[Any, ...]) -> float:
