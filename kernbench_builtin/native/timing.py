@@ -69,14 +69,6 @@ class NativeTimes:
                 spans["device_to_host"].append((born, end))
         return phases_of(self.total_ns, spans)
 
-    def kernel_ns(self) -> float:
-        """Return how long kernels ran: from the first start to the last end of each launch, together."""
-        total = 0.0
-        for launch in self.launches.swapaxes(0, 1):
-            ran = launch[launch[:, 0] >= 0]
-            total += float(ran[:, 1].max() - ran[:, 0].min()) if len(ran) else 0.0
-        return total
-
 
 def library_file() -> Path | None:
     """Return the engine's file; None where it was not compiled."""

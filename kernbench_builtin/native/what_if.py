@@ -89,7 +89,7 @@ def what_if(
             timed = retimer.times(changed)
         except UsageError as error:
             return Retimed(refused=str(error))
-        return Retimed(timed.total_ns, timed.kernel_ns())
+        return Retimed(timed.total_ns, timed.phases(recording)["kernel"])
 
     now = outcome(machine)
     if now.refused:

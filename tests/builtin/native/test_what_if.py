@@ -42,6 +42,25 @@ def test_each_row_is_the_time_of_a_run_there() -> None:
     assert found.now.kernel_ns > found.rows[1][1].kernel_ns
 
 
+def test_launches_side_by_side_take_the_time_of_both_once() -> None:
+    """As the phase of kernels has it."""
+
+    def busy(x, tl) -> None:  # type: ignore[no-untyped-def]
+        a = tl.load(x + tl.program_id(0) * 64, shape=(64,))
+        for _ in range(20):
+            a = a + 1.0
+
+    def bench(rt) -> None:  # type: ignore[no-untyped-def]
+        x = rt.tensor(np.ones(256, np.float32))
+        for pes in ([0, 1], [2, 3]):
+            rt.launch(busy, x, pes=pes, wait=False)
+        rt.wait_all()
+
+    engine, recording = recorded(bench)
+    found = what_if(recording, machine(), plugins(), resources=[])
+    assert found.now.kernel_ns == engine.get_timing_result().phases["kernel"] < found.now.total_ns
+
+
 def test_a_recording_that_does_not_hold_is_refused_with_its_cause() -> None:
     def bench(rt) -> None:  # type: ignore[no-untyped-def]
         rt.tensor(np.zeros(64, np.float16))
