@@ -74,6 +74,7 @@ class LaunchHandle(Pictured):
         """
         caller = CURRENT.get()
         if caller is None or caller.shared is not self.program.shared or not caller.bridge.inside:
+            self.program.note_timed("the state of a launch")
             return self.request.response is not None
         return caller.poll(self)
 
@@ -257,8 +258,8 @@ class HostProgram:
         shared.programs.append(self)
 
     def note_timed(self, call: str) -> None:
-        """Take note that a program asks for what depends on time, or on the machine's parameters."""
-        if self.bridge.inside and call not in self.shared.timed:
+        """Take note that a program, or a kernel, asks for what depends on time, or on the machine's parameters."""
+        if call not in self.shared.timed and (self.bridge.inside or in_kernel()):
             self.shared.timed[call] = site_of_frame(sys._getframe())  # none where a plug-in of ours asks
 
     @property

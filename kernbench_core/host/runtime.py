@@ -211,5 +211,5 @@ class Runtime(HostTensors):
             child.known = self.known
             session.start(child, fn, (i, child, *args), {}, partial(ended, child))
         if children:
-            self.pause(over, f"{len(children)} programs that it started")
+            self.pause(over, "the programs that it started")
         return [child.value for child in children]
