@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kernbench_builtin.native.blocks import BlockLog
 from kernbench_builtin.native.recording import BORN, END, ISSUE, ISSUE_BLOCKING, WAIT
@@ -14,6 +16,10 @@ from kernbench_core.kernel.queue_commands import RecvCmd
 if TYPE_CHECKING:
     from kernbench_core.callsite import CallSite
     from kernbench_core.kernel.pe_state import PeState
+
+
+#: Types of values of which equal ones are the same.
+_PLAIN: Final = (int, float, str, bool)
 
 
 class Commands(Protocol):
@@ -29,11 +35,39 @@ class Commands(Protocol):
         """Take note of what cannot be timed otherwise."""
 
 
+class Outside:
+    """The variables around a kernel that it names, as they are when it is launched: another time may find others."""
+
+    def __init__(self, kernel: Any) -> None:
+        function = inspect.unwrap(kernel) if callable(kernel) else kernel
+        self._function: Any = function if inspect.isfunction(function) else None
+        self._before = self._now()
+
+    def _now(self) -> dict[str, Any]:
+        if self._function is None:
+            return {}
+        found = {name: self._function.__globals__.get(name) for name in self._function.__code__.co_names}
+        for name, cell in zip(self._function.__code__.co_freevars, self._function.__closure__ or (), strict=True):
+            with suppress(ValueError):  # it has no value yet
+                found[name] = cell.cell_contents
+        return found
+
+    def look(self, recorder: Commands) -> None:
+        """Refuse a recording where the host program has given one of them another value since."""
+        now = self._now()
+        for name, before in self._before.items():
+            if now.get(name) is not before and not (type(before) in _PLAIN and now.get(name) == before):
+                recorder.refuse(f"the variable {name!r} of a kernel, which was changed after the launch", None)
+
+
 class ProgramStream:
     """Record what one program asks for, in order."""
 
-    def __init__(self, recorder: Commands, state: PeState, fields: list[int], blocks: BlockLog) -> None:
+    def __init__(
+        self, recorder: Commands, state: PeState, fields: list[int], blocks: BlockLog, outside: Outside
+    ) -> None:
         self._recorder, self._state, self._fields, self._blocks = recorder, state, fields, blocks
+        self._outside = outside
         self._read = state.elements_read
         self._in_flight: dict[KernelCommand, None] = {}
         self._stores: list[KernelCommand] = []
@@ -59,6 +93,7 @@ class ProgramStream:
         self._store = None
         self._blocks.look()
         if isinstance(request, Finished):
+            self._outside.look(self._recorder)
             self._add(END, list(self._in_flight))
         elif isinstance(request, KernelCommand):
             self._issue(request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -13,10 +13,11 @@ from kernbench_builtin.components.pe_scheduler import plan_of
 from kernbench_builtin.components.queues.rings import Queues
 from kernbench_builtin.composites.command import CompositeCmd
 from kernbench_builtin.native.blocks import BlockLog
-from kernbench_builtin.native.program_stream import ProgramStream, RecordingBridge
+from kernbench_builtin.native.program_stream import Outside, ProgramStream, RecordingBridge
 from kernbench_builtin.native.recording import (
     ATOMIC,
     END,
+    LENT,
     READ,
     UNITS,
     WRITE,
@@ -25,7 +26,7 @@ from kernbench_builtin.native.recording import (
 )
 from kernbench_core.callsite import CallSite, describe_site
 from kernbench_core.errors import PageFaultError
-from kernbench_core.host.host_program import FIGURES
+from kernbench_core.host.host_program import FIGURES, HostProgram, current_program
 from kernbench_core.kernel.bridge import Bridge
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.compute_commands import GemmCmd, MathCmd
@@ -85,6 +86,7 @@ class StreamRecorder:
         #: The kinds of atomic ops on each tensor, and what their order may change that a program looks at.
         self._atomics: dict[int, set[str]] = {}
         self._by_order: dict[str, CallSite] = {}
+        self._outside: dict[Launch, Outside] = {}
 
     def begin(self, hardware: Hardware) -> None:
         """Take note of the machine."""
@@ -95,6 +97,7 @@ class StreamRecorder:
 
     def submitted(self, request: HostRequest) -> None:
         """Record a request of the host; look on at the programs of a launch."""
+        self._look_outside(current_program())
         self._submitted.append(request)
         if isinstance(request, KernelLaunchMsg):
             launch, number = request.launch, self._launches
@@ -103,7 +106,8 @@ class StreamRecorder:
             for pe in launch.programs:
                 self._streams[number, pe] = []
             self._note_whole(launch)
-            launch.watch = partial(self._watch, number, launch.watch)
+            outside = self._outside[launch] = Outside(launch.kernel)
+            launch.watch = partial(self._watch, number, launch.watch, outside)
         elif isinstance(request, MmuMapMsg):
             update = request.update
             ends = sorted([(region.base, region.end) for region in update.regions])
@@ -116,6 +120,12 @@ class StreamRecorder:
         else:
             self._requests.append({"op": request.op})
             self._refuse(f"the request {type(request).__name__} of the host, through the DMA of an m_cpu")
+
+    def _look_outside(self, program: HostProgram | None) -> None:
+        """Look whether variables that kernels read are as they were, of launches that nobody has waited for."""
+        for handle in () if program is None else program.shared.running:
+            if handle.request.launch in self._outside:
+                self._outside[handle.request.launch].look(self)
 
     def _note_whole(self, launch: Launch) -> None:
         """Have programs know which tensors are written already: of these it is no matter of time."""
@@ -133,16 +143,20 @@ class StreamRecorder:
         return self._hardware.components[self._hardware.layout.pes[pe].pe_cpu]
 
     def _watch(
-        self, launch: int, other: Callable[..., Any] | None, pe: int, program: tuple[int, int, int]
+        self, launch: int, other: Callable[..., Any] | None, outside: Outside, pe: int, program: tuple[int, int, int]
     ) -> Callable[..., Any]:
         state = self._cpu(pe).kernels.states[pe]
         fields = self._fields[pe] = self._streams[launch, pe]
         if pe not in self._blocks:
             self._blocks[pe] = BlockLog(state.tcm, partial(self._block, pe))
-        stream = ProgramStream(self, state, fields, self._blocks[pe])
+        outside.look(self)
+        stream = ProgramStream(self, state, fields, self._blocks[pe], outside)
         return partial(RecordingBridge, stream, Bridge if other is None else other(pe, program))
 
     def _block(self, pe: int, what: int, argument: int, number: int) -> None:
+        program = current_program()
+        if program is not None and program.bridge.inside:
+            self._refuse("a tile of a launch that was kept until after it")
         self._fields[pe] += [what, argument, 1, number]
 
     def _refuse(self, cause: str, site: CallSite | None = None) -> None:
@@ -280,6 +294,8 @@ class StreamRecorder:
     def recording(self, session: GraphEngine) -> Recording:
         """Return what a run that has ended asked for."""
         shared, kernels = session.shared, session.device.kernels
+        for program in shared.programs:
+            self._look_outside(program)
         if len(shared.programs) != 1:
             self._refuse(f"{len(shared.programs)} host programs side by side")
         timed = {**shared.timed, **kernels.timed}
@@ -287,8 +303,10 @@ class StreamRecorder:
         for call, site in timed.items():
             if call not in looked_at:
                 self._refuse(f"a program that asks for {call}", site)
-        if any(fields and not _ends(fields) for fields in self._streams.values()):
-            self._refuse("a tile of a launch that was kept until after it")
+        slots = {(pe, at) for (_, pe), fields in self._streams.items() for what, at in _asks(fields) if what == LENT}
+        for (_, pe), fields in self._streams.items():
+            if any((pe, number) in slots for number in _dropped_at_end(fields)):
+                self._refuse("a slot of a queue that a program kept until after its end")
         self._look_at_data(session, kernels)
         if any(not fields for fields in self._streams.values()):
             self._refuse("programs that another part of the run took over")
@@ -354,12 +372,20 @@ _JUST_READ: Final = frozenset({FIGURES, "rt.now", "the PE in a direction"})
 _IN_ANY_ORDER: Final = frozenset({"add", "and", "max", "min", "or", "xor"})
 
 
-def _ends(fields: list[int]) -> bool:
-    """Whether the last that a PE did in a launch is to end a program."""
-    at = last = 0
+def _asks(fields: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield what a PE asked for in a launch, each with its last number, as that of a block."""
+    at = 0
     while at < len(fields):
-        last, at = fields[at], at + 3 + fields[at + 2]
-    return last == END
+        what, at = fields[at], at + 3 + fields[at + 2]
+        yield what, fields[at - 1]
+
+
+def _dropped_at_end(fields: list[int]) -> list[int]:
+    """Return the blocks that a PE gave back after its last program of a launch, as what was in flight then ended."""
+    found: list[int] = []
+    for what, number in _asks(fields):
+        found = [] if what == END else [*found, number]
+    return found
 
 
 def _at(site: CallSite | None) -> str:

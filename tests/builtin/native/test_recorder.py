@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from kernbench_builtin.machines.figures.launch import FiguresMeter
-from kernbench_builtin.native.timing import hardware_of, refusals
-from tests.builtin.native.native_rig import changed, machine, plugins, recorded
+from kernbench_builtin.native.timing import hardware_of, library_file, refusals
+from tests.builtin.native.native_rig import changed, machine, plugins, recorded, run_on, unlike
 
 
 def causes(kernel: Any, before: Any = None, **given: Any) -> list[str]:
@@ -129,3 +129,64 @@ def test_nor_one_that_keeps_a_tile_beyond_its_launch() -> None:
 def test_nor_one_that_looks_when_its_programs_ran(look: str) -> None:
     (why,) = causes(copy, lambda rt: getattr(rt.launch(copy, *(rt.zeros((64, 64), "f16") for _ in "xy")).launch, look))
     assert why.startswith("a program that asks for the figures of a launch at here:")
+
+
+@pytest.mark.parametrize("look", ["now", "done", "time_ns"])
+def test_nor_one_whose_kernel_looks_at_the_time(look: str) -> None:
+    """By the runtime or the handle of another launch, which it closes over."""
+
+    def bench(rt: Any) -> None:
+        def paced(x: Any, y: Any, tl: Any) -> None:
+            if (rt.now if look == "now" else getattr(handle, look)) == 7:
+                tl.load(x, shape=(64,))
+            copy(x, y, tl)
+
+        x, y = rt.zeros((64, 64), "f16"), rt.zeros((64, 64), "f16")
+        handle = rt.launch(copy, x, y, pes=[0], wait=look != "done")
+        rt.launch(paced, x, y, pes=[1])
+
+    _, recording = recorded(bench)
+    assert recording.why_not, look
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_nor_one_whose_kernel_reads_what_the_host_changes_meanwhile(changes: bool) -> None:
+    """A variable of a loop around the launch; where each launch is waited for, each kernel reads its own."""
+
+    def bench(rt: Any) -> None:
+        x, y = rt.zeros((64, 64), "f16"), rt.zeros((64, 64), "f16")
+        for number in range(1, 3):
+
+            def kernel(x: Any, y: Any, tl: Any) -> None:
+                for _ in range(number):  # noqa: B023
+                    copy(x, y, tl)
+
+            rt.launch(kernel, x, y, wait=not changes)
+            rt.tensor((64,), "f16")
+        rt.wait_all()
+
+    _, recording = recorded(bench)
+    told = "the variable 'number' of a kernel, which was changed after the launch"
+    assert recording.causes == ((told,) if changes else ())
+
+
+def test_a_product_that_is_stored_as_the_last_thing_holds() -> None:
+    """Its tile is given back when the store is over, which nobody waits for but the end of the program."""
+
+    def stored(x: Any, y: Any, tl: Any) -> None:
+        at = tl.program_id(0) * 16 * 16
+        a = tl.load(x + at, shape=(16, 16))
+        tl.store(y + at, tl.dot(a, a, wait=False))
+
+    def bench(rt: Any) -> None:
+        x, y = rt.zeros((64, 64), "f16"), rt.zeros((64, 64), "f32")
+        for _ in range(2):
+            rt.launch(stored, x, y, grid=(9,))
+
+    engine, recording = recorded(bench)
+    assert recording.causes == ()
+    if library_file() is None:
+        pytest.skip("the native engine was not compiled")
+    assert unlike(recording, engine) == []
+    for seed in range(4):
+        assert unlike(recording, run_on(changed(machine(), seed), bench)) == []
