@@ -1,9 +1,9 @@
 """`kernbench ccl check`: prove an algorithm for many numbers of ranks, on every network that it supports.
 
-For each number of ranks it is run on counts that do not divide, that leave shares empty and that take several tiles,
-with one PE and with several, in place and out of place, with every reduction, with the first, a middle and the last
-rank as root, on elements of two bytes and of four, and step-synchronous; few ranks on a large count, too. Queues have
-one slot: with more a network of named receives can only wait less.
+For each number of ranks it is run on counts that neither ranks nor PEs divide, that leave shares of both empty and that
+take several tiles, with one PE and with several, in place and out of place, with every reduction, with the first, a
+middle and the last rank as root, on elements of two bytes and of four, and step-synchronous; few ranks on a large
+count, too. Queues have one slot: with more a network of named receives can only wait less.
 """
 
 from __future__ import annotations
@@ -338,7 +338,8 @@ def cases(
     elif world <= _MANY:
         chosen = [(1, 1), (several, world * several - 1), (1, deep + 1), (several, several * deep // 2 + 3)]
     else:
-        chosen = [(1, 1), (several, world + 1), (1, deep // 3 * 2 + 1)]
+        odd = world + 1 + world % 2  # which neither the ranks nor two PEs divide
+        chosen = [(1, 1), (several, odd), (1, deep // 3 * 2 + 1)]
     if "pe" in algorithm.contributors:
         yield from _of_pes(base, pes, several, [count for _, count in chosen])
     if "sip" not in algorithm.contributors:
@@ -352,6 +353,8 @@ def cases(
             yield evolve(case, in_place=True, root=last - case.root)
         if world <= _MANY and (number in (1, 2) or len(chosen) < 3):
             yield evolve(case, pipeline=False, root=last - case.root)
+    if counts is None:
+        yield evolve(base, n_pe=pes or several, count=1)  # most PEs have nothing to do
     if counts is None and world <= _FEW:
         yield evolve(base, n_pe=pes or 1, count=_LARGE, tile=_LARGE_TILE)
     n_pe, count = pes or 1, chosen[0][1] if world > _MANY or counts else world + 1
