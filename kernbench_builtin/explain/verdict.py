@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kernbench_builtin.explain.advice.advice import advise
-from kernbench_builtin.explain.advice.facts import Facts, Queueing, facts_of, kind_of
+from kernbench_builtin.explain.advice.facts import WALKS, Facts, Queueing, facts_of, kind_of
 from kernbench_builtin.explain.advice.rule import Advice
 from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
@@ -47,6 +47,11 @@ _PLACES: Final = {
     "hbm_ctrl channel": "HBM channels", "hbm wire": "the wires of HBM controllers", "noc wire": "wires of the NoC",
     "attach wire": "wires between routers and units", "ucie wire": "UCIe wires between cubes",
     "scale_up wire": "links between packages", "io_noc wire": "wires of the IO chiplets", "sram channel": "SRAM",
+}  # fmt: skip
+#: What loads and stores of a PE are made of, but for queueing.
+_MADE_OF: Final = {
+    WALKS: "walks of page tables (pe_mmu)", "latency": "the latency of the way there and back",
+    "bytes": "the bytes on their way", "memory": "memory",
 }  # fmt: skip
 
 
@@ -301,10 +306,13 @@ def _way(facts: Facts) -> str:
     if full:
         most_used = max(full, key=lambda use: use.mean_utilisation)
         return f"for {_PLACES[most_used.kind]}, which are busy {most_used.mean_utilisation:.0%} of the time"
-    trips = facts.trips
+    trips = facts.own_trips
     latency = trips["propagation"] + trips["overhead"]
+    # of the pieces of a load, which queue one behind the other, the last waits twice as long as the mean, and counts
+    last = 2 if facts.round_trips > 2 * facts.moved.transfers else 1
     parts = {
-        "queue": trips["queueing"], "latency": latency, "bytes": trips["serialisation"], "memory": trips["service"],
+        WALKS: trips[WALKS], "queue": last * trips["queueing"], "latency": latency, "bytes": trips["serialisation"],
+        "memory": trips["service"],
     }  # fmt: skip
     together = sum(parts.values())
     most = max(parts, key=lambda part: parts[part])
@@ -312,8 +320,7 @@ def _way(facts: Facts) -> str:
         return ""
     if most == "queue":
         return "queueing" if facts.queueing is None else f"queueing at {_place(facts.queueing)}"
-    told = {"latency": "the latency of the way there and back", "bytes": "the bytes on their way", "memory": "memory"}
-    return told[most]
+    return _MADE_OF[most]
 
 
 def _place(found: Queueing) -> str:

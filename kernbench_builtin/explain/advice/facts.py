@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 
+WALKS = "walks"
+"""What the walks of page tables are called among the parts of round trips, which they come before."""
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
@@ -83,7 +85,8 @@ class Facts:
     were; `work` is what it did in `last`. `fill` says what arrays were at work for, `waiting` which line's load in
     Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything,
     `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the
-    `round_trips` of DMAs, `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the
+    `round_trips` of DMAs, `own_trips` those of the slowest PE, with `WALKS` of page tables before them, `queueing` says
+    where they queued. `moved` is what went from and to HBM; `distinct` are the
     bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that
     one held, and what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and
     how many there are, of `message_bytes` on average.
@@ -114,6 +117,7 @@ class Facts:
     slower: float
     work: PeWork
     trips: dict[str, float]
+    own_trips: dict[str, float]
     round_trips: int
     queueing: Queueing | None
     busiest: tuple[KernelUse, ...]
@@ -225,6 +229,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         slower=slower,
         work=pe_work(session, last),
         trips=_trips(session),
+        own_trips=_own_trips(session, last.last),
         round_trips=sum(trips.number for trips in _all_trips(session)),
         queueing=_queueing(session),
         busiest=kernels.busiest,
@@ -324,6 +329,14 @@ def _all_trips(session: GraphEngine) -> Iterator[Any]:
 def _trips(session: GraphEngine) -> dict[str, float]:
     """Add up the round trips of DMAs, by part."""
     return {part: sum(getattr(trips, part) for trips in _all_trips(session)) for part in PARTS}
+
+
+def _own_trips(session: GraphEngine, pe: str) -> dict[str, float]:
+    """Return the parts of the round trips of one PE's DMA, and how long page tables were walked for it."""
+    dma, mmu = (session.hardware.components.get(f"{pe}.{unit}") for unit in ("pe_dma", "pe_mmu"))
+    trips = getattr(dma, "trips", None)
+    walks = getattr(mmu, "misses", 0) * (mmu.params.get("walk_time", 0.0) if mmu is not None else 0.0)
+    return {WALKS: walks, **{part: getattr(trips, part, 0.0) for part in PARTS}}
 
 
 def _bursts(spans: ByteRanges) -> ByteRanges:

@@ -13,6 +13,8 @@ from kernbench_core.units import format_bytes, format_time
 
 #: Where PEs have so many programs on average, and one has two or more, a few of them are too many.
 _LITTLE_MORE: Final = 1.15
+#: So many atomics of a program may be what it has to say at its end, whatever its share of the work.
+_FEW: Final = 2
 #: A message of fewer bytes takes mostly the latency of its way.
 _SHORT: Final = 1 << 10
 
@@ -27,11 +29,14 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     snippets = facts.moved.piece * facts.busy_pes < BURST * pes  # are what smaller programs would move
     divided = 0.0 if snippets else _divided_loads(facts, own)
     parts = facts.share("product") + facts.share("compute") + facts.share("composite") + facts.share("issue")
-    gain = (1 - facts.busy_pes / pes) * (parts + waits(facts) * divided + facts.share("atomic"))
+    several = facts.turns("atomic")[1] > _FEW  # one of each program is not divided among more of them
+    atomics = facts.share("atomic") if several else 0.0
+    gain = (1 - facts.busy_pes / pes) * (parts + waits(facts) * divided + atomics)
     have = "has" if facts.busy_pes == 1 else "have"
     told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program"
     uneven = pes < 2 * facts.busy_pes  # and parts would lie badly in memory
-    if gain > 0.15 and not uneven and not _loads_for_others(facts):
+    in_line = _polls(facts) or (facts.share("atomic") > 0.3 and not several)  # more programs would wait longer
+    if gain > 0.15 and not uneven and not in_line and not _loads_for_others(facts):
         change = f"cut the work into {pes} programs"
         if near:
             change += ", on one package (--device sip:0)"

@@ -11,6 +11,7 @@ import pytest
 
 import kernbench as kb
 import kernbench_ccl.distributed as dist
+from kernbench_builtin.explain.advice.rule import FACT
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.machines.figures.launch import LATE
 from kernbench_core.memory import Interleave
@@ -241,7 +242,7 @@ def test_a_planted_cause_is_named_and_gains(kernel: Kernel, rule: str, pes: int)
 def test_atomics_at_one_place() -> None:
     """Several of a PE are added up first; where each has but one, there is nothing to advise."""
 
-    def verdict_of(times: int) -> RunVerdict:
+    def verdict_of(times: int, programs: int = 4) -> RunVerdict:
         c = np.zeros(1024, np.int32)
         with kb.triton("tiny") as sim:
             import triton
@@ -253,13 +254,14 @@ def test_atomics_at_one_place() -> None:
                 for _ in range(times):
                     tl.atomic_add(c + at, at)
 
-            count[(4,)](c, times)
+            count[(programs,)](c, times)
         assert sim.result is not None
         found = sim.result.part(RunVerdict)
         assert found is not None and found.limiter is not None and found.limiter.kind == "atomic"
         return found
 
     before, after = verdict_of(8), verdict_of(1)
+    assert not [each for each in verdict_of(1, programs=2).advice if each.rule == "idle-pes" and each.about != FACT]
     assert "atomics" in rules(before) and "atomics" not in rules(after)
     assert "moved-again" not in rules(before)  # what they read, they change
     assert before.kernel_ns is not None and after.kernel_ns is not None

@@ -100,6 +100,42 @@ def test_products_limit() -> None:
     assert not {"loads-ahead", "moved-again", "far-cube"} & {*rules(found)}
 
 
+def pages_of_one_load_each(a: Any, c: Any, tl: Any) -> None:
+    """Load bytes of another page each time."""
+    for row in range(16):
+        tl.load(a + (tl.program_id(0) * 16 + row) * 32768, shape=(64,))
+
+
+def rows_of_one_page(a: Any, c: Any, tl: Any) -> None:
+    """Load bytes of one page."""
+    for _ in range(16):
+        tl.load(a + tl.program_id(0) * 16 * 32768, shape=(64,))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "cause", "setting"),
+    [
+        (pages_of_one_load_each, "walks of page tables (pe_mmu)", "components.pe_mmu.params.walk_time=1 ps"),
+        (rows_of_one_page, "the latency of the way there and back", "components.hbm_ctrl.params.overhead=1 ps"),
+    ],
+)
+def test_what_loads_are_made_of_gains_when_it_goes(kernel: Any, cause: str, setting: str) -> None:
+    """More than the other cause does."""
+
+    def kernel_ns(*sets: str) -> float:
+        def bench(rt: Any) -> None:
+            rt.launch(kernel, rt.zeros((64, 32768), "f16"), rt.zeros(LARGE, "f16"), grid=(4,))
+
+        found = kb.run(bench, "tiny", set=sets, data=False)
+        if not sets:
+            told = found.part(RunVerdict)
+            assert told is not None and told.limiter is not None and told.limiter.cause == cause
+        return found.phases["kernel"]
+
+    both = "components.pe_mmu.params.walk_time=1 ps", "components.hbm_ctrl.params.overhead=1 ps"
+    assert kernel_ns(setting) == min(kernel_ns(each) for each in both) < 0.95 * kernel_ns()
+
+
 def test_a_vector_unit_limits() -> None:
     """With the op that most of it is; there is nothing to say of an op that has no cheaper one."""
     found = verdict(exponentiates)

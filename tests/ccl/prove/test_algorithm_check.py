@@ -29,6 +29,15 @@ def test_a_right_ring_is_proved_for_every_number_of_ranks(tmp_path: Path, worlds
     ]
 
 
+@pytest.mark.parametrize("world", range(2, 34))
+def test_every_number_of_ranks_has_counts_that_do_not_divide(tmp_path: Path, world: int) -> None:
+    """By the ranks, and by several PEs, each of which has a share; and one element on several PEs."""
+    algorithm, _ = ring(tmp_path)
+    tried = [(case.n_pe, case.count) for case in cases(algorithm, on_ring(world, 1).network)]
+    assert any(n_pe > 1 and count > n_pe and count % n_pe and count % world for n_pe, count in tried), tried
+    assert any(n_pe > count for n_pe, count in tried), tried
+
+
 def test_messages_are_counted(tmp_path: Path) -> None:
     """A ring of N ranks with one tile per segment sends 2 N (N-1) messages."""
     algorithm, _ = ring(tmp_path)
