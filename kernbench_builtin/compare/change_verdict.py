@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _MOST: Final = 3
 #: From which share on a difference of two times is more than chance makes, as far as was measured.
 _NO_CHANCE: Final = 0.05
-#: Totals that say whether a run is right.
-_RIGHT: Final = {"hazards": "hazards", "outside": "accesses outside of tensors", "wrong": "wrong tensors"}
+#: Totals that say whether a run is right, besides hazards, which notes tell of.
+_RIGHT: Final = {"outside": "accesses outside of tensors", "wrong": "wrong tensors"}
 _DIGESTS: Final = {"sources": "the text of", "models": "the code of"}
 
 

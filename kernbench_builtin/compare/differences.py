@@ -281,6 +281,10 @@ def _notes(before: RunFigures, after: RunFigures) -> Iterator[str]:
             yield f"{side} was interrupted: its figures are of what it did until then."
         if figures.verified is False:
             yield f"{side} gave wrong data."
+        elif figures.failure:
+            yield f"{side}: {figures.failure}."
+        if races := int(figures.totals.get("hazards", 0)):
+            yield f"{side} has {races:,} {'hazard' if races == 1 else 'hazards'}: uses of memory that nothing orders."
 
 
 def _summary(figures: RunFigures) -> dict[str, Any]:
@@ -292,5 +296,6 @@ def _summary(figures: RunFigures) -> dict[str, Any]:
         "spread": None if figures.spread is None else figures.spread.to_json(),
         "interrupted": figures.interrupted,
         "verified": figures.verified,
+        "failure": figures.failure,
         "op_log_sha256": figures.op_log_sha256,
     }

@@ -61,7 +61,8 @@ class RunFigures:
     run (`CAUSES`), by sort and name: the configuration by dotted key, the SHA-256 of sources, the code of models.
     `texts` are the sources of kernels and files of benches, as far as they are known, by the names that
     `causes["sources"]` has. `path` and `place` split the critical path. `spread` is that of the total time, where the
-    run was shaken. `limiter` is the sentence of the verdict that says what limits the run.
+    run was shaken. `limiter` is the sentence of the verdict that says what limits the run, `failure` says how its
+    script failed, if it did.
     """
 
     name: str
@@ -77,6 +78,7 @@ class RunFigures:
     verified: bool | None = None
     spread: TimeSpread | None = None
     limiter: str = attrs.field(default="", eq=False)
+    failure: str = ""
 
     @property
     def total_ns(self) -> float:

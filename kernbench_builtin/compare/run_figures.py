@@ -76,7 +76,15 @@ def figures_of_json(
         verified=result["verified"],
         spread=spread_of(result),
         limiter=((result.get("verdict") or {}).get("limiter") or {}).get("sentence", ""),
+        failure=_failure(result),
     )
+
+
+def _failure(result: Mapping[str, Any]) -> str:
+    """Return what the verdict says of a run whose data nobody verified, and whose script says that it is wrong."""
+    verdict = result.get("verdict") or {}
+    failed = result["verified"] is None and not result["interrupted"] and not verdict.get("data_right", True)
+    return str(verdict.get("data", "")) if failed else ""
 
 
 def spread_of(result: Mapping[str, Any]) -> TimeSpread | None:

@@ -158,6 +158,13 @@ def test_values_of_other_types_are_others() -> None:
     assert "changed: option data: True → 1" in found.lines()
 
 
+def test_a_script_that_failed_is_told_first() -> None:
+    """Of either side."""
+    found = compare(run(failure="THE SCRIPT FAILED, AssertionError at s.py:8"), run())
+    assert found.lines()[0] == "A: THE SCRIPT FAILED, AssertionError at s.py:8."
+    assert not compare(run(), run()).lines()[0].startswith("A")
+
+
 def test_lines_of_all_sorts() -> None:
     """The total, what was run otherwise, phases, what only one has, and what cannot be compared."""
     phases = [table("phase", {"kernel": (kernel,), "launch": (40.0,)}) for kernel in (60.0, 85.5)]
@@ -176,10 +183,10 @@ def test_lines_of_all_sorts() -> None:
     )
     assert compare(before, after).lines() == [
         "B gave wrong data.",
+        "B has 1 hazard: uses of memory that nothing orders.",
         "total time 100 ns → 125.5 ns, +25.5 ns (+25.50 %)",
         "changed: parameter tile: 64 → '64'; configuration a.b: 8 ns → absent;",
         "  configuration a.c: absent → none; 1 more below",
-        "hazards: 0 → 1",
         "moved: kernel 60 ns → 85.5 ns (+42.50 %)",
         "",
         "what was run otherwise",
