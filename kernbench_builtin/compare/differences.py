@@ -272,7 +272,7 @@ def _notes(before: RunFigures, after: RunFigures) -> Iterator[str]:
     benches = [figures.causes.get("bench", {}).get("bench") for figures in (before, after)]
     if benches[0] != benches[1]:
         yield f"A and B ran different benches, {benches[0]} and {benches[1]}."
-    lines = (sort for sort in COLUMNS if sort.endswith("line") and sort in before.tables and sort in after.tables)
+    lines = (sort for sort in LINES if sort in before.tables and sort in after.tables)
     unlike = {unlike_files(before.tables[sort], after.tables[sort]) for sort in lines} - {None}
     for first, second in sorted(filter(None, unlike)):
         yield f"{first} and {second} differ in most lines: lines of kernels are not compared."

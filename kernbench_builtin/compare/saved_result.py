@@ -56,6 +56,10 @@ def read_json(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise UsageError(f"file {str(path)!r} must be readable: {error.strerror}.") from None
     except (ValueError, RecursionError):
+        if path.suffix == ".py":
+            raise UsageError(
+                f"{str(path)!r} must be a run, and is a program; run it with --out DIR, and name DIR."
+            ) from None
         raise UsageError(f"file {str(path)!r} must be whole JSON, and is cut off or changed; {AGAIN}") from None
     if not isinstance(found, dict):
         raise UsageError(f"file {str(path)!r} must hold a JSON object; {AGAIN}")

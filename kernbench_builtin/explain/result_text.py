@@ -69,7 +69,8 @@ def _phases(result: RunResult, decorated: bool) -> Table:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
     total = result.total_ns
-    table.add_row(Text("total time", "bold"), Text(format_time(total), "bold"), "", "")
+    head = ("interrupted at", "bold yellow") if result.interrupted else ("total time", "bold")
+    table.add_row(Text(*head), Text(format_time(total), "bold"), "", "")
     for name in PHASES:
         share = result.phases[name] / total if total else 0.0
         table.add_row(

@@ -10,6 +10,7 @@ import rich_click as click
 
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.options import JSON, with_parameters
+from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
 
@@ -51,6 +52,8 @@ def worked_out(folder: Path, plugins: Plugins) -> WhatIf:
     from kernbench_core.topology.compilation import compile_topology
     from kernbench_core.topology.design import machine_of
 
+    if (folder / "manifest.json").is_file() and not (folder / FILE).is_file():
+        raise UsageError(f"the run in {str(folder)!r} must have a recording, and has none; run it with --record, too.")
     recording = Recording.load(folder / FILE)
     manifest = read_manifest(folder / "manifest.json")
     machine = machine_of(compile_topology(configure(plugins, manifest.configuration), plugins))

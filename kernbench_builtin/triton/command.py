@@ -24,7 +24,7 @@ _MODULE = "kernbench.module"
 _INTERRUPTED = 130
 #: Options of `kernbench run` that a script has not.
 _NOT_OF_SCRIPTS = ("race_by", "materialize", "verify_data", "grid", "resident")
-_OF_RUN = tuple(f"--{name.replace('_', '-')}" for name in _NOT_OF_SCRIPTS)
+_OF_RUN = ("-p", *(f"--{name.replace('_', '-')}" for name in _NOT_OF_SCRIPTS))
 #: How alike two options are, from 0 to 1, of which one is a slip for the other.
 _SLIP = 0.85
 #: Options for which a script has to run: those that write files.
@@ -54,7 +54,7 @@ class ScriptCommand(GroupedCommand):
         own = {name for each in self.get_params(ctx) for name in (*each.opts, *each.secondary_opts)}
         for arg in args[: args.index("--")] if "--" in args else args:
             name = arg.partition("=")[0]
-            if not name.startswith("--") or name in own:
+            if not (name.startswith("--") or name in _OF_RUN) or name in own:
                 continue
             near = get_close_matches(name, own, 1, _SLIP)
             if near or name in _OF_RUN:

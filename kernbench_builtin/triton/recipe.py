@@ -123,7 +123,7 @@ def data_words(reads: HostReads) -> str:
     """Say that a script is to check its data, and what kernbench found of what it read."""
     own = "data is for the script to check"
     if not reads.read:
-        return f"{own}; it read nothing that a kernel computed"
+        return f"{own}; nothing that it read was left to compute"
     values = "the value that it read" if reads.read == 1 else f"the {reads.read:,} values that it read"
     if reads.confirmed is None:
         return f"{own}; kernbench did not confirm {values}"

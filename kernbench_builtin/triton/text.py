@@ -75,7 +75,7 @@ def print_script(
 
 
 _HOW = {
-    "near": "near the programs of their first launch",
+    "near": "in pieces, dealt to PEs as the programs of their first launch are",
     "blocks": "in equal blocks on all PEs",
     "interleaved": "in pieces of 4 KiB on all PEs in turn",
 }

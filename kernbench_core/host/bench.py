@@ -37,6 +37,8 @@ _KINDS: dict[object, str] = {int: "int", float: "float", str: "str", bool: "bool
 #: The attribute of a function that says which of its parameters its arrays tell.
 SIZES = "kernbench_sizes"
 _ARRAY = "an array, or a tensor of this run"
+#: Functions of a file that an error names, at most.
+_MOST_NAMED = 8
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -247,7 +249,9 @@ def function_of(sources: Sources) -> Callable[..., object]:
     module = sources.execute()
     function = getattr(module, sources.function, None)
     if not callable(function):
-        raise UsageError(f"bench file {str(sources.given)!r} must define a function {sources.function}(rt, …).")
+        has = [name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__]
+        hint = f" It has {', '.join(has[:_MOST_NAMED])}: name one behind the path, as FILE.py:{has[0]}." if has else ""
+        raise UsageError(f"bench file {str(sources.given)!r} must define a function {sources.function}(rt, …).{hint}")
     found: Callable[..., Any] = function
     return found
 

@@ -125,7 +125,7 @@ def load_config(
     """
     reader = _Reader(presets or {}, [] if defer else None, left_out=left_out, layering=layering)
     first = reader.mapping_layer(source, "topology") if isinstance(source, Mapping) else reader.layer(source)
-    layers = [first, *(reader.layer(name, what="overlay") for name in overlays)]
+    layers = [first, *(reader.layer(name, what="overlay (--components)") for name in overlays)]
     if isinstance(sets, Mapping):
         layers.extend(reader.attempt(partial(_read_value, key, value)) for key, value in sets.items())
     else:

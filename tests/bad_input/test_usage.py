@@ -37,8 +37,8 @@ ARGUMENTS = {
     ("run", "gemm", "--topology", "tinny"): "topology must be a preset or a file, not 'tinny'. Did you mean 'tiny'?",
     ("run", "gemm", "--topology", "no.yaml"): "topology must be a preset or a file, not 'no.yaml'. Known: "
     "a100_node, default, full, mesh, tiny, tpu7x_slice, u280_hbm.",
-    ("run", "gemm", "--components", "no.yaml"): "overlay must be a preset or a file, not 'no.yaml'. Known: "
-    "a100_node, default, full, mesh, tiny, tpu7x_slice, u280_hbm.",
+    ("run", "gemm", "--components", "no.yaml"): "overlay (--components) must be a preset or a file, not 'no.yaml'. "
+    "Known: a100_node, default, full, mesh, tiny, tpu7x_slice, u280_hbm.",
     ("run", "gemm", "--topology", "tiny", "--device", "sip:9"): "--device must be 'all' or 'sip:N' with N from 0 to "
     "0, not "
     "'sip:9'.",

@@ -172,7 +172,8 @@ def test_the_command_says_and_keeps_where_arrays_lie(
         assert main([*words, "--topology", "tiny"]) == 0
         return capsys.readouterr().out
 
-    assert "arrays lie near the programs of their first launch (--placement)\n" in ran("triton", "s.py")
+    told = ran("triton", "s.py")
+    assert "arrays lie in pieces, dealt to PEs as the programs of their first launch are (--placement)\n" in told
     told = ran("triton", "s.py", "-v", "--placement", "blocks")
     assert "arrays lie in equal blocks on all PEs (--placement):" in told
     assert "  x_ptr (19.53 KiB) lies in equal blocks on 4 PEs" in told

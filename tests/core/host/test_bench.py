@@ -292,7 +292,10 @@ def test_a_file_has_several_benches(tmp_path: Path) -> None:
     for name in ("no", "gone"):
         with pytest.raises(UsageError) as caught:
             open_bench(f"{file}:{name}", NOBODY)
-        assert str(caught.value) == f"bench file {str(file)!r} must define a function {name}(rt, …)."
+        assert str(caught.value) == (
+            f"bench file {str(file)!r} must define a function {name}(rt, …). It has bench, other: name one behind the "
+            "path, as FILE.py:bench."
+        )
     for text in ("mine.py:", "mine.py:1", "mine.py:a.b", "mine.txt:a"):
         with pytest.raises(UsageError, match=r"^bench must be a registered name or the path of a \.py file, not "):
             open_bench(text, NOBODY)

@@ -85,7 +85,7 @@ def test_an_unknown_source_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_text("a: 1")
     with pytest.raises(UsageError) as caught:
         load_config(tmp_path / "f.yaml", overlays=["lost.yaml"])
-    assert str(caught.value) == "overlay must be a preset or a file, not 'lost.yaml'."
+    assert str(caught.value) == "overlay (--components) must be a preset or a file, not 'lost.yaml'."
 
 
 def test_a_preset_whose_file_is_gone_is_a_sentence(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_preset_whose_file_is_gone_is_a_sentence(tmp_path: Path) -> None:
     file.write_text("a: 1")
     end = f" must have a file, and that of preset 'pod', {str(lost)!r}, is not there; reinstall the plug-in that "
     end += "offers it."
-    for what, source, overlays in (("topology", "pod", ()), ("overlay", file, ("pod",))):
+    for what, source, overlays in (("topology", "pod", ()), ("overlay (--components)", file, ("pod",))):
         with pytest.raises(UsageError) as caught:
             load_config(source, overlays=overlays, presets={"pod": lost})
         assert str(caught.value) == what + end
