@@ -124,24 +124,18 @@ class Graph(Pictured):
                     "give parallel links their own port nodes."
                 )
             by_pair[pair] = edge
-            if not _is_sound(edge, by_id):
-                problems.extend(_edge_problems(edge, by_id))
+            problems.extend(_edge_problems(edge, by_id))
         if problems:
             raise ConfigError(*problems)
         return Graph(
-            MappingProxyType(dict(sorted(by_id.items()))),
-            MappingProxyType(dict(sorted(by_pair.items()))),
-            tuple(warnings),
+            MappingProxyType(dict(sorted(by_id.items()))), MappingProxyType(dict(sorted(by_pair.items()))), tuple(warnings)
         )
 
 
-def _is_sound(edge: Edge, nodes: Mapping[str, Node]) -> bool:
-    """Whether nothing is wrong with an edge: a machine has thousands, and sentences about each take their time."""
-    joins = edge.src in nodes and edge.dst in nodes and edge.src != edge.dst
-    return joins and edge.bandwidth > 0 and edge.latency > 0 and edge.payload_bytes >= 1 and edge.header_bytes >= 0
-
-
 def _edge_problems(edge: Edge, nodes: Mapping[str, Node]) -> list[str]:
+    right = edge.bandwidth > 0 and edge.latency > 0 and edge.payload_bytes >= 1 and edge.header_bytes >= 0
+    if right and edge.src in nodes and edge.dst in nodes and edge.src != edge.dst:  # as a rule: there are thousands
+        return []
     name = f"edge {edge.src} -> {edge.dst}"
     problems = [
         f"{name} must join existing nodes, but there is no node {end!r}; add it or drop the edge."
