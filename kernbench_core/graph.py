@@ -127,9 +127,8 @@ class Graph(Pictured):
             problems.extend(_edge_problems(edge, by_id))
         if problems:
             raise ConfigError(*problems)
-        return Graph(
-            MappingProxyType(dict(sorted(by_id.items()))), MappingProxyType(dict(sorted(by_pair.items()))), tuple(warnings)
-        )
+        in_order = MappingProxyType(dict(sorted(by_id.items()))), MappingProxyType(dict(sorted(by_pair.items())))
+        return Graph(*in_order, tuple(warnings))
 
 
 def _edge_problems(edge: Edge, nodes: Mapping[str, Node]) -> list[str]:
