@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kernbench_builtin.explain.advice.facts import Facts
-from kernbench_builtin.explain.advice.rule import LARGER, LEAST, Advice, at_line, noted, suggested
+from kernbench_builtin.explain.advice.rule import LARGER, LEAST, Advice, at_line, larger_turns, noted, suggested
 from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def small_ops(facts: Facts) -> Iterator[Advice]:
     if facts.own_programs >= LARGER:
         yield suggested("small-ops", f"programs with blocks {LARGER} times as large", told, gain)
     elif turns >= LARGER:
-        change = f"a loop with {LARGER} times as much in each turn, for {call.call}{at_line(call)}"
+        change = f"{larger_turns(facts)}, for {call.call}{at_line(call)}"
         yield suggested("small-ops", change, told, gain)
 
 

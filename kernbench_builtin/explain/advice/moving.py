@@ -14,6 +14,7 @@ from kernbench_builtin.explain.advice.rule import (
     SHARED,
     Advice,
     at_line,
+    larger_turns,
     noted,
     own_share,
     suggested,
@@ -215,7 +216,7 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
     gain = share * facts.latency * (1 - 1 / LARGER)
     if turns >= LARGER:
         told += f", and a program waits for {turns:,.0f} of {call.call}{at_line(call)} one after the other"
-        yield suggested("small-transfers", f"a loop with {LARGER} times as much in each turn", told, gain)
+        yield suggested("small-transfers", larger_turns(facts), told, gain)
     elif facts.own_programs >= LARGER:
         told += f", and a PE has {facts.own_programs:,} programs, one after the other"
         constant = " (a tl.constexpr)" if facts.triton else ""

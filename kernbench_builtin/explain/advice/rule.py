@@ -66,6 +66,16 @@ def waits(facts: Facts) -> float:
     return facts.share("load") + facts.share("store")
 
 
+def larger_turns(facts: Facts) -> str:
+    """Say how each turn of a program's loop does more.
+
+    Where arrays are dealt to programs by the blocks of a grid, and each turn stores what is its own, it is a program.
+    """
+    if facts.triton and facts.packages > 1 and facts.turns("store")[1] >= LARGER:
+        return f"blocks of {LARGER} times as many rows, and a program of the grid for each instead of a loop's turn"
+    return f"a loop with {LARGER} times as much in each turn"
+
+
 def own_share(facts: Facts) -> float:
     """Return which share of what programs move no other program moves, about."""
     return min(1.0, facts.distinct / facts.moved.nbytes) if facts.moved.nbytes else 1.0

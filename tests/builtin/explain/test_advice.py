@@ -239,6 +239,34 @@ def test_a_planted_cause_is_named_and_gains(kernel: Kernel, rule: str, pes: int)
     assert after.kernel_ns < 0.95 * before.kernel_ns
 
 
+def test_rows_of_a_loop_that_are_programs_lie_near_them() -> None:
+    """Of a loop's turns, which are larger, they lie in pieces of other programs."""
+
+    def verdict_of(rows: int, grid: int) -> RunVerdict:
+        x = np.ones((512, 200), np.float32)
+        with kb.triton("default") as sim:
+            import triton
+            import triton.language as tl
+
+            @triton.jit
+            def scaled(x: Any, y: Any, n: Any, cols: Any, R: tl.constexpr, BLOCK: tl.constexpr) -> None:  # noqa: N803
+                for row in tl.range(tl.program_id(0) * R, n, tl.num_programs(0) * R, num_stages=1):
+                    rows, at = row + tl.arange(0, R), tl.arange(0, BLOCK)
+                    where, mask = rows[:, None] * cols + at[None, :], (rows < n)[:, None] & (at < cols)[None, :]
+                    tl.store(y + where, tl.load(x + where, mask=mask) * 2.0, mask=mask)
+
+            scaled[(grid,)](x, np.empty_like(x), 512, 200, R=rows, BLOCK=256)
+        assert sim.result is not None
+        found = sim.result.part(RunVerdict)
+        assert found is not None and found.kernel_ns is not None
+        return found
+
+    before, as_programs, in_turns = verdict_of(1, 64), verdict_of(4, 128), verdict_of(4, 64)
+    assert any("a program of the grid for each instead of a loop's turn" in each.line for each in before.advice)
+    times = [each.kernel_ns or 0.0 for each in (as_programs, in_turns, before)]
+    assert times[0] < 0.5 * times[1] and times[0] < 0.5 * times[2]
+
+
 def test_atomics_at_one_place() -> None:
     """Several of a PE are added up first; where each has but one, there is nothing to advise."""
 
