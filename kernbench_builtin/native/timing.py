@@ -116,7 +116,7 @@ def refusals(recording: Recording, machine: Machine, hardware: Hardware, *, as_i
         return [*causes]
     found = [f"the model {each}" for each in unsupported(hardware)]
     if structure_of(machine) != recording.structure:
-        found.append("another structure of the machine: PEs, memories, sizes, addresses or queues")
+        found.append("another structure of the machine: PEs, memories, sizes (of pages, too), queues or network")
     for node, name, value in recording.params_read:
         there = machine.nodes[node].params.get(name) if node in machine.nodes else None
         if there != value:
