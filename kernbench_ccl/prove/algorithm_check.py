@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from attrs import evolve, field, frozen
 
 from kernbench_ccl.catalogue import Algorithm
+from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.contract import Collective, Cost, Network
 from kernbench_ccl.prove.proof import prove
 from kernbench_ccl.prove.proof_case import DEADLOCK, ENDLESS, RAISED, Fault, Proof, ProofCase
@@ -47,6 +48,9 @@ ReportNetwork = Callable[[str], None]
 
 _FEW = 4
 """Ranks up to which three PEs each are tried; above it two."""
+
+_WAYS = 4
+"""PEs of a case of more than two or three."""
 
 _LARGE = 4099
 _LARGE_TILE = 1024
@@ -329,7 +333,7 @@ def cases(
     last, middle = (world - 1, world // 2) if kind.rooted else (0, 0)
     base = ProofCase(network, pes or 1, 1, redop, tile=TILE)
     if kind.barrier:
-        yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3)))
+        yield from (evolve(base, n_pe=n_pe) for n_pe in _numbers(pes, (1, 3, _WAYS)))
         return
     several = 3 if world <= _FEW else 2
     deep = _deep(algorithm, world)
@@ -348,20 +352,33 @@ def cases(
         step_by_step = world > _MANY and number == 2 and world % 2 == 0
         root, dtype = (middle, _WIDE) if number == 2 else (last if number % 2 else 0, base.dtype)
         case = evolve(base, n_pe=pes or n_pe, count=count, root=root, pipeline=not step_by_step, dtype=dtype)
-        yield evolve(case, held=_HELD[number % 2])
+        yield evolve(case, held=_HELD[number == 1])
         if kind.in_place and (world <= _MANY or number == 1):
             yield evolve(case, in_place=True, root=last - case.root)
         if world <= _MANY and (number in (1, 2) or len(chosen) < 3):
-            yield evolve(case, pipeline=False, root=last - case.root)
+            yield evolve(case, pipeline=False, root=last - case.root, in_place=kind.in_place and number == 1)
     if counts is None:
         yield evolve(base, n_pe=pes or several, count=1)  # most PEs have nothing to do
+        yield evolve(base, n_pe=pes or max(_WAYS, algorithm.ways), count=2 * world + 3, dtype=_WIDE, root=middle)
     if counts is None and world <= _FEW:
         yield evolve(base, n_pe=pes or 1, count=_LARGE, tile=_LARGE_TILE)
-    n_pe, count = pes or 1, chosen[0][1] if world > _MANY or counts else world + 1
     if redop is not None:
-        yield from (evolve(base, n_pe=n_pe, count=count, redop=other) for other in REDOPS if other != redop)
+        count = chosen[0][1] if counts else world + 1 + world % 2
+        base = evolve(base, count=count)
+        yield from _of_redops(base, pes or several, pes or 1, [other for other in REDOPS if other != redop], last, kind)
     if kind.takes_counts and counts is None:
-        yield from (evolve(base, n_pe=pes or n, counts=uneven(world), count=6, pipeline=n == 1) for n in (1, several))
+        base = evolve(base, counts=(splits := uneven(world)), count=max(map(max, splits)))
+        yield from (evolve(base, n_pe=pes or n, pipeline=n == 1) for n in (1, several))
+
+
+def _of_redops(
+    base: ProofCase, several: int, one: int, redops: Sequence[str], last: int, kind: CollectiveKind
+) -> Iterator[ProofCase]:
+    """Yield cases of reductions, each out of place and in place, pipelined and not, with several PEs and with one."""
+    for number, redop in enumerate(redops):
+        first = evolve(base, redop=redop, n_pe=several, pipeline=number % 2 == 0, root=last)
+        yield first
+        yield evolve(first, n_pe=one, pipeline=not first.pipeline, in_place=kind.in_place, root=0)
 
 
 def _of_pes(base: ProofCase, pes: int | None, several: int, counts: Sequence[int]) -> Iterator[ProofCase]:
@@ -371,15 +388,17 @@ def _of_pes(base: ProofCase, pes: int | None, several: int, counts: Sequence[int
         yield evolve(every, n_pe=pes or (several, 1)[number % 2], count=count, in_place=number % 2 == 1)
     yield evolve(every, n_pe=pes or several, count=several + 1, pipeline=False)
     yield evolve(every, n_pe=pes or several, count=2, redop="avg", dtype=_WIDE)
+    yield from (evolve(every, n_pe=pes or several, count=several + 1, redop=redop) for redop in ("max", "product"))
     if pes is None:
         for number, cubes in enumerate(((2, 1), (2, 2), (1, 3))):
             n_pe = (1 + number % 2) * cubes[0] * cubes[1]
-            yield evolve(every, n_pe=n_pe, cubes=cubes, count=2 * n_pe + 1, in_place=number == 1)
+            redop = "avg" if number else base.redop
+            yield evolve(every, n_pe=n_pe, cubes=cubes, count=2 * n_pe + 1, in_place=number == 1, redop=redop)
 
 
 def _deep(algorithm: Algorithm, world: int) -> int:
-    """Return a count of which every rank's share takes three tiles; for few ranks more tiles than a queue has slots."""
-    share = TILE * (SLOTS + 2 if world <= _FEW else 3)
+    """Return a count of which every rank's share takes more tiles than a queue has slots; of many ranks, three."""
+    share = TILE * (SLOTS + 2 if world <= _FEW else SLOTS + 1 if world <= _MANY else 3)
     return share if algorithm.kind.size_count(1, world) > 1 else share * world
 
 
@@ -388,5 +407,12 @@ def _numbers(given: int | None, otherwise: Sequence[int]) -> Sequence[int]:
 
 
 def uneven(world: int) -> tuple[tuple[int, ...], ...]:
-    """Return splits of an all_to_all of which none is like another: from none to several tiles of elements."""
-    return tuple(tuple((3 * i + 5 * j + i * j) % 7 for j in range(world)) for i in range(world))
+    """Return splits of an all_to_all of which none is like another: from none to several tiles of elements.
+
+    The first rank and the last one send each other more tiles than a queue has slots.
+    """
+    many = TILE * (SLOTS + 1)
+    return tuple(
+        tuple((3 * i + 5 * j + i * j) % 7 + many * ({i, j} == {0, world - 1}) for j in range(world))
+        for i in range(world)
+    )

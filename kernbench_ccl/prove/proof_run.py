@@ -82,9 +82,7 @@ class Run:
         self.heard = {pe: 1 << self.peers.place_of(pe)[0] for row in self.peers.ranks for pe in row}
         self.reached = dict.fromkeys(self.heard, 0)
         self._carried: dict[OpId, int] = {}
-        self._hazards: Hazards | None = None
-        if case.n_pe > 1:  # else nobody shares a tensor
-            self._hazards = Hazards([site.prefix for site in self._design.pes], lambda: 0.0)
+        self._hazards = Hazards([site.prefix for site in self._design.pes], lambda: 0.0)
         self.inputs: dict[int, Buffer] = {}
         self.outputs: dict[int, Buffer] = {}
         arguments = {}
@@ -100,11 +98,13 @@ class Run:
         self._machine = Untimed(
             launch,
             arguments,
-            Kernels(self._memory, self._store, hazards=self._hazards),
+            Kernels(self._memory, self._store, hazards=self._hazards if case.n_pe > 1 else None),  # who share tensors
             self._design,
             slots=case.slots,
             slot_bytes=case.tile * itemsize(case.dtype),
             told=self._told,
+            waited=self._waited,
+            slot_hazards=self._hazards,
             most=_FEWEST + _EACH * case.count * vectors,
             order=case.order,
         )
@@ -206,7 +206,11 @@ class Run:
             return
         sender = command.sent.op_id
         self._reach(command.pe, self.trail.note(command.op_id, RECEIVE, command.value, after=(sender,)))
-        self.heard[command.pe] |= self._carried[sender]
+
+    def _waited(self, command: KernelCommand) -> None:
+        """Take note of what a PE has heard of: a message that has come tells nothing before it is waited for."""
+        if isinstance(command, RecvCmd) and command.sent is not None:
+            self.heard[command.pe] |= self._carried[command.sent.op_id]
 
     def _reach(self, pe: int, step: int) -> None:
         if step > self.reached[pe]:
@@ -215,7 +219,11 @@ class Run:
     @property
     def hazards(self) -> tuple[Hazard, ...]:
         """The uses of memory that no message orders: a proof for one order would say nothing about another."""
-        return () if self._hazards is None else self._hazards.found()
+        return self._hazards.found()
+
+    def pe_named(self, prefix: str) -> int:
+        """Return the PE that hazards call so."""
+        return next(number for number, site in enumerate(self._design.pes) if site.prefix == prefix)
 
     def where(self, op_id: OpId) -> str:
         """Return the kernel line at which an op was issued."""

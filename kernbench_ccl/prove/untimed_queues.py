@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from kernbench_core.callsite import describe_site
 from kernbench_core.errors import KernelError
 from kernbench_core.kernel import KernelCommand, RecvCmd, SendCmd, SlotBlock
-from kernbench_core.memory import Birth
+from kernbench_core.memory import Birth, Hazards
 from kernbench_core.oplog import Access
 from kernbench_core.values import Region
 
@@ -91,6 +91,8 @@ class UntimedQueues:
     start_of: Callable[[int], int]
     last_first: bool = False
     random: random.Random | None = None
+    hazards: Hazards | None = None
+    """Who is told of slots that a kernel uses after it gave them back."""
     chose: bool = False
     """Whether a `tl.recv_any` had more than one message to take."""
     used_any: bool = False
@@ -200,7 +202,10 @@ class UntimedQueues:
         birth = Birth(command.call, command.value.shape, command.value.dtype, command.site)
         held = [False]
         start = self.start_of(queue.destination)
-        command.slot = SlotBlock(region, region.base - start, birth, partial(self._given_back, queue, held))
+        command.slot = SlotBlock(
+            region, region.base - start, birth, partial(self._given_back, queue, held), "a slot of a queue",
+            queue.destination, self.hazards,
+        )  # fmt: skip
         message.taken = message.put
         queue.lent.append(held)
 

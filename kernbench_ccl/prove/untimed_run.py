@@ -23,7 +23,7 @@ from kernbench_core.errors import KernelError, LimitError
 from kernbench_core.graph import PeSite
 from kernbench_core.host import shortest_cycle
 from kernbench_core.kernel import Bridge, KernelCommand, Kernels, PeState, RecvCmd, SendCmd, TLContext, escaped
-from kernbench_core.memory import TcmBlock
+from kernbench_core.memory import Hazards, TcmBlock
 from kernbench_core.messages import Launch
 from kernbench_core.process import WallTimeExceeded
 from kernbench_core.topology import AddressMap, Design
@@ -97,7 +97,9 @@ class Untimed:
     """Run one launch of a collective's kernel on a bare machine.
 
     `launch` says which kernel and which peers; `arguments` has what comes before `tl`, by PE. Queues have `slots` slots
-    of `slot_bytes`. `told(command)` is called when a command is complete, and for a send when it is issued.
+    of `slot_bytes`. `told(command)` is called when a command is complete, and for a send when it is issued, and
+    `waited(command)` when its kernel has waited for it; `slot_hazards` are told of slots that are used after a kernel
+    gave them back.
     No kernel may issue more than `most` commands.
     `order` is 0 for PEs in turn, 1 for the last that can go on first; any other number is the seed of a random order.
     """
@@ -112,10 +114,12 @@ class Untimed:
         slots: int,
         slot_bytes: int,
         told: Callable[[KernelCommand], None],
+        waited: Callable[[KernelCommand], None] = lambda command: None,
+        slot_hazards: Hazards | None = None,
         order: int = 0,
         most: int = MOST_COMMANDS,
     ) -> None:
-        self._told = told
+        self._told, self._waited_for = told, waited
         self._most = most
         self._kernels = kernels
         self._slots: list[TcmBlock] = []
@@ -124,8 +128,9 @@ class Untimed:
         self._last_first = order == 1
         self._ready: deque[_Pe] = deque()
         self._queues = UntimedQueues(
-            slots, slot_bytes, self._complete, self._room_of, self._start_of, self._last_first, self._random
-        )
+            slots, slot_bytes, self._complete, self._room_of, self._start_of, self._last_first, self._random,
+            slot_hazards,
+        )  # fmt: skip
         self._pes = {pe: self._started(launch, pe, given) for pe, given in arguments.items()}
 
     def _started(self, launch: Launch, pe: int, given: Sequence[object]) -> _Pe:
@@ -202,12 +207,16 @@ class Untimed:
         for command in pe.waits:
             if command.error is not None:
                 raise command.error
+        for command in pe.waits:
+            self._waited_for(command)
         pe.ended = True  # nobody learns any more of what it waited for last
 
     def _waited(self, pe: _Pe) -> None:
         """Note that a kernel has what it waited for, which orders."""
         if self._kernels.hazards is not None:
             self._kernels.hazards.waited(pe.waits)
+        for command in pe.waits:
+            self._waited_for(command)
 
     def _issue(self, pe: _Pe, command: KernelCommand) -> None:
         pe.commands += 1

@@ -26,6 +26,8 @@ from kernbench_ccl.prove.untimed_queues import Wait
 from kernbench_ccl.prove.untimed_run import Outcome, Raised, wait_cycle
 from kernbench_ccl.prove.wrong_step import WrongStep, blame, chunk_of
 from kernbench_core.errors import KernbenchError, LimitError, PendingDataError, in_words
+from kernbench_core.memory import Hazard
+from kernbench_core.memory.hazard import RECYCLED_SLOT
 from kernbench_core.process import WallTimeExceeded
 from kernbench_core.values import OpId
 from kernbench_core.values.dtypes import itemsize
@@ -211,15 +213,29 @@ class Verdict:
             faults.append(self._fault(WRONG, send.pe, step, [line_at(send.site)], told, UNRECEIVED))
         return faults
 
+    def _slot_used_after_its_end(self, hazard: Hazard) -> list[Fault]:
+        first, second = hazard.first, hazard.second
+        if hazard.kind != RECYCLED_SLOT:
+            return []
+        pe = self._run.pe_named(second.pe)
+        told = f"{self._pe(pe)} gives {hazard.name} back at {second.line} while {first.call} at {first.line} uses it"
+        if first.op_id is None:
+            told = f"{self._pe(pe)} uses {hazard.name} at {second.line} after it gave it back at {first.line}"
+        told += ", and its sender may write the next message there."
+        return [self._fault(WRONG, pe, self._run.reached[pe], [first.line, second.line], told, RACE)]
+
     def _races_found(self) -> list[Fault]:
         faults: list[Fault] = []
         seen: set[frozenset[str]] = set()
         for hazard in self._run.hazards:
             first, second = hazard.first, hazard.second
             lines = frozenset((first.line, second.line))
-            if lines in seen or first.op_id is None or second.op_id is None:
+            if lines in seen:
                 continue
             seen.add(lines)
+            if first.op_id is None or second.op_id is None:
+                faults += self._slot_used_after_its_end(hazard)
+                continue
             told = (
                 f"{self._pe(first.op_id[0])} {'writes' if first.writes else 'reads'} {hazard.name} at {first.line} and "
                 f"{self._pe(second.op_id[0])} {'writes' if second.writes else 'reads'} the same elements at "
