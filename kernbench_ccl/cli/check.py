@@ -266,6 +266,8 @@ def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:
     if not faults and unusable:
         return [*unusable[1:], "", "proved, but for these: every rank ends with every contribution once, and nobody "
                 "waits for ever"]  # fmt: skip
+    if not faults and any(ranks.scope.some_orders for checked in found for ranks in checked.ranks):
+        return ["no fault found, in some orders of running: not proved, as tl.recv_any takes what comes first"]
     if not faults:
         return ["proved: every rank ends with every contribution once, and nobody waits for ever"]
     different = list({(fault.kind, fault.lines): fault for fault in reversed(faults)}.values())[::-1]

@@ -215,7 +215,7 @@ def _on_network(
     if isinstance(network, str):
         return Ranks(world, refusal=network)
     messages = steps = 0
-    slots = 1
+    slots, chose = 1, False
     homes: list[str] = []
     done: list[ProofCase] = []
     faults: tuple[Fault, ...] = ()
@@ -228,6 +228,7 @@ def _on_network(
             known[anywhere] = home, proof, needed
         homes.append(home)
         done.append(case)
+        chose = chose or proof.chose
         messages += proof.messages
         steps, slots = max(steps, proof.steps), max(slots, needed)
         if proof.faults:
@@ -236,7 +237,7 @@ def _on_network(
     faults = faults or _faults_of_form(algorithm, network)
     alike = homes[0] if name not in homes and len(set(homes)) == 1 else None
     wall_s = time.perf_counter() - began
-    scope = TriedCases.of(algorithm.kind, done)
+    scope = evolve(TriedCases.of(algorithm.kind, done), some_orders=chose)
     return Ranks(
         world, len(done), messages, steps, slots, wall_s, None, faults, alike, homes.count(name), scope=scope
     )

@@ -12,12 +12,16 @@ from kernbench_ccl.prove.proof_case import ProofCase
 
 @frozen
 class TriedCases:
-    """What cases had: numbers of elements and of PEs of a rank, dtypes, and roots: first, middle or last."""
+    """What cases had: numbers of elements and of PEs of a rank, dtypes, and roots: first, middle or last.
+
+    In `some_orders` of running a kernel was tried that takes what comes first: that is a test, and no proof.
+    """
 
     counts: frozenset[int] = frozenset()
     pes: frozenset[int] = frozenset()
     dtypes: frozenset[str] = frozenset()
     roots: frozenset[str] = frozenset()
+    some_orders: bool = False
 
     @classmethod
     def of(cls, kind: CollectiveKind, done: Sequence[ProofCase]) -> TriedCases:
@@ -33,8 +37,9 @@ class TriedCases:
     def __or__(self, other: TriedCases) -> TriedCases:
         """Return what either had."""
         return TriedCases(
-            self.counts | other.counts, self.pes | other.pes, self.dtypes | other.dtypes, self.roots | other.roots
-        )
+            self.counts | other.counts, self.pes | other.pes, self.dtypes | other.dtypes, self.roots | other.roots,
+            self.some_orders or other.some_orders,
+        )  # fmt: skip
 
 
 NOTHING = TriedCases()
