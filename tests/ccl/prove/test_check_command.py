@@ -25,7 +25,7 @@ def test_the_command_prints_a_row_for_each_network(
     assert title == "ring.py (all_reduce)"
     assert row.startswith("  ring            proved 2-3 ")
     assert verdict == "proved: every rank ends with every contribution once, and nobody waits for ever"
-    assert tried == "  tried: counts of 1 to 4,099, 1 and 3 PEs a rank, f16 and f32"
+    assert tried == "  tried: counts of 1 to 4,099, 1, 3 and 4 PEs a rank, f16 and f32"
     assert len(row) <= 80
 
 
@@ -37,10 +37,33 @@ def test_what_was_tried_is_told(plugins: Plugins, capsys: pytest.CaptureFixture[
          "counts of 1 to 4,099, 1 PE a rank, f16 and f32, the first, middle and last rank as root"),
         (("ccl.direct_gather", "--ranks", "2", "--count", "7", "--pes", "1"),
          "a count of 7, 1 PE a rank, f16, the first and last rank as root"),
-        (("ccl.dissemination_barrier", "--ranks", "2"), "1 and 3 PEs a rank"),
+        (("ccl.dissemination_barrier", "--ranks", "2"), "1, 3 and 4 PEs a rank"),
     ):  # fmt: skip
         assert run_command(plugins, *words, "--topology", "ring") == 0
         assert f" tried: {told}{end}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_takes_what_comes_first_is_not_proved(
+    plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is tried in several orders, which is a test."""
+    (tmp_path / "any.py").write_text(
+        'COLLECTIVE = "barrier"\n'
+        "def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):\n"
+        '    others, token = [each for each in range(world) if each != rank], tl.zeros((1,), "int32")\n'
+        "    for other in others if pe == 0 else ():\n"
+        "        tl.send(token, other)\n"
+        "    for _ in others if pe == 0 else ():\n"
+        '        tl.recv_any((1,), "int32", others)\n'
+        "    for other in range(1, n_pe):\n"
+        "        if pe == 0:\n"
+        "            tl.send(token, (rank, other))\n"
+        "        elif pe == other:\n"
+        '            tl.recv((1,), "int32", (rank, 0))\n'
+    )
+    assert run_command(plugins, str(tmp_path / "any.py"), "--ranks", "3") == 0
+    told = "no fault found, in some orders of running: not proved, as tl.recv_any takes what comes first"
+    assert capsys.readouterr().out.splitlines()[-1] == told
 
 
 @pytest.mark.parametrize(
