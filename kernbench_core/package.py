@@ -41,9 +41,10 @@ OWN_PLUGINS = (
     "builtin.verify = kernbench_builtin.verify.plugin",
     "ccl = kernbench_ccl.plugin",
 )
-_PACKAGES = ("kernbench_core", *(text.partition("= ")[2].partition(".")[0] for text in OWN_PLUGINS))
+#: The packages of kernbench.
+PACKAGES = ("kernbench_core", *(text.partition("= ")[2].partition(".")[0] for text in OWN_PLUGINS))
 #: What their distribution is called, installed, or as a source tree.
-OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for package in _PACKAGES)})
+OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for package in PACKAGES)})
 
 #: A name that a package imports for type checkers.
 _IMPORTED = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)

@@ -10,7 +10,7 @@ import rich_click as click
 
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.options import JSON, QUIET, TIMEOUT, with_parameters
-from kernbench_core.cli.run import INTERRUPTED, Look, print_run, with_progress
+from kernbench_core.cli.run import INTERRUPTED, Look, print_run, tell_interruption, with_progress
 from kernbench_core.cli.shell import Shell
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
@@ -44,6 +44,7 @@ def rerun(shell: Shell, /, manifest: str, as_json: bool, quiet: bool, **asked: A
             _echo_rerun(None, (), interruption.result)
         else:
             print_run(interruption.result, look, shell)
+        tell_interruption(interruption, shell)
         return INTERRUPTED
     if as_json:
         _echo_rerun(again.same, again.differences, again.result)

@@ -11,7 +11,7 @@ import rich_click as click
 
 from kernbench_builtin.machines.figures.part import check_links
 from kernbench_core.cli.options import JSON, QUIET, VERBOSE, with_parameters, with_parts
-from kernbench_core.cli.run import run_options
+from kernbench_core.cli.run import run_options, tell_interruption
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -125,6 +125,7 @@ def triton(
         except RunInterrupted as interruption:
             session.result = interruption.result
             _print(shell, session, _INTERRUPTED, autotune, as_json, quiet, verbose)
+            tell_interruption(interruption, shell)
             return _INTERRUPTED
         _print(shell, session, code, autotune, as_json, quiet, verbose)
         wrong = session.result is not None and not session.result.right

@@ -20,6 +20,7 @@ from kernbench_core.process.interrupt import doing
 from kernbench_core.runs.options import RunCall, command_options
 
 if TYPE_CHECKING:
+    from kernbench_core.runs.bench_run import RunInterrupted
     from kernbench_core.runs.result import RunResult
 
 _Answer = TypeVar("_Answer")
@@ -93,8 +94,7 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         result = with_progress(carry_out, Path(bench).name, look)
     except RunInterrupted as interruption:
         print_run(interruption.result, look, shell)
-        if not interruption.result.interrupted:
-            shell.error(str(interruption))
+        tell_interruption(interruption, shell)
         return INTERRUPTED
     except StrictError as refusal:
         print_run(refusal.result, look, shell)
@@ -113,6 +113,14 @@ def with_progress(carry_out: Callable[[_Tell | None], _Answer], title: str, look
     prints = redirect_stdout(sys.stderr) if look.as_json else nullcontext()
     with ProgressDisplay(title, enabled=not look.quiet) as display, prints:
         return carry_out(display.update if display.active else None)
+
+
+def tell_interruption(interruption: RunInterrupted, shell: Shell) -> None:
+    """Say below a result what was interrupted: the line of the program, or the writing of files."""
+    if not interruption.result.interrupted:
+        shell.error(str(interruption))
+    elif interruption.line is not None:
+        shell.note(str(interruption))
 
 
 @doing("printing the result")

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any, Final
 
 from kernbench_core.errors import LimitError
-from kernbench_core.package import is_ours, is_pythons
+from kernbench_core.package import PACKAGES, is_ours, is_pythons
 from kernbench_core.process import supervision
 
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
@@ -250,11 +250,12 @@ def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> 
     sys.settrace(trace)
 
 
-def innermost_user_line(traceback: TracebackType | None) -> str | None:
-    """Return "file:line" of the innermost frame that is a user's, or None."""
+def innermost_user_line(traceback: TracebackType | None, *, shipped: bool = True) -> str | None:
+    """Return "file:line" of the innermost frame that is a user's, or None; without `shipped`, none of kernbench's."""
     found = None
     while traceback is not None:
-        if _is_users(traceback.tb_frame):
+        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        if _is_users(traceback.tb_frame) and (shipped or module.partition(".")[0] not in PACKAGES):
             found = f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return found

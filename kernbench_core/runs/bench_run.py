@@ -15,7 +15,7 @@ import attrs
 from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, UsageError
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.collection import no_automatic_collection
-from kernbench_core.process.interrupt import WallTime
+from kernbench_core.process.interrupt import WallTime, innermost_user_line
 from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.answers import Correctness, count_hazards
 from kernbench_core.runs.manifest import (
@@ -50,15 +50,18 @@ OF_TRIALS = (
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """A run was interrupted; `result` holds what had happened until then, all of it where only files are missing."""
+    """A run was interrupted; `result` holds what had happened until then, all of it where only files are missing.
 
-    def __init__(self, result: RunResult) -> None:
+    `line` is where a bench or kernel was, as "file:line", None where the simulator or one of kernbench's own was.
+    """
+
+    def __init__(self, result: RunResult, line: str | None = None) -> None:
         super().__init__(
-            "the run was interrupted"
+            f"the run was interrupted{f' in {line}' if line else ''}."
             if result.interrupted
             else "interrupted while the files were written, after the run had ended; each is whole or as it was."
         )
-        self.result = result
+        self.result, self.line = result, line
 
 
 class StrictError(KernbenchError):
@@ -231,10 +234,11 @@ def _carried_out(
                 if request.options.outputs or (request.options.verify_data and request.out is not None):
                     progress.begin("computing")
                     outputs.compute()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         partial, _ = _result(request, engine, {}, began, interrupted=True)
         engine.close()
-        raise RunInterrupted(attrs.evolve(partial, unwritten=request.files)) from None
+        line = innermost_user_line(stop.__traceback__, shipped=False)
+        raise RunInterrupted(attrs.evolve(partial, unwritten=request.files), line) from None
     except LimitError as error:
         lines = [str(error)]
         for part in request.parts:
