@@ -181,7 +181,8 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
             yield noted("scattered", told, gain)
     elif _scattered(facts) and not (moved.near > moved.short / 2 and facts.latency > 0.5):  # these take no longer
         piece = round(moved.nbytes / moved.pieces)
-        told, gain = f"loads and stores touch pieces of {format_bytes(piece)}", share * (1 - piece / BURST)
+        told = f"loads and stores touch pieces of {format_bytes(piece)}"
+        gain = share * (1 - piece / BURST) * (1 - facts.latency)  # the way there and back stays
         if moved.near > moved.short / 2:
             gain = facts.share("load") * (1 - facts.latency) / 2
             way = "load all that lies between, in one tl.load, and take it apart there (tl.reshape, tl.split)"
