@@ -11,7 +11,7 @@ import rich_click as click
 
 from kernbench_builtin.machines.figures.part import check_links
 from kernbench_core.cli.options import JSON, QUIET, VERBOSE, with_parameters, with_parts
-from kernbench_core.cli.run import run_options, tell_interruption
+from kernbench_core.cli.run import INTERRUPTED, run_options, tell_interruption
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kernbench_builtin.triton.session import TritonRun
 
 _MODULE = "kernbench.module"
-_INTERRUPTED = 130
 #: Options of `kernbench run` that a script has not.
 _NOT_OF_SCRIPTS = ("race_by", "materialize", "verify_data", "grid", "resident")
 _OF_RUN = ("-p", *(f"--{name.replace('_', '-')}" for name in _NOT_OF_SCRIPTS))
@@ -124,9 +123,9 @@ def triton(
                 code = program.run(session)
         except RunInterrupted as interruption:
             session.result = interruption.result
-            _print(shell, session, _INTERRUPTED, autotune, as_json, quiet, verbose)
+            _print(shell, session, INTERRUPTED, autotune, as_json, quiet, verbose)
             tell_interruption(interruption, shell)
-            return _INTERRUPTED
+            return INTERRUPTED
         _print(shell, session, code, autotune, as_json, quiet, verbose)
         wrong = session.result is not None and not session.result.right
         return code or (1 if wrong else 0)

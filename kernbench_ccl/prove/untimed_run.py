@@ -99,9 +99,8 @@ class Untimed:
     `launch` says which kernel and which peers; `arguments` has what comes before `tl`, by PE. Queues have `slots` slots
     of `slot_bytes`. `told(command)` is called when a command is complete, and for a send when it is issued, and
     `waited(command)` when its kernel has waited for it; `slot_hazards` are told of slots that are used after a kernel
-    gave them back.
-    No kernel may issue more than `most` commands.
-    `order` is 0 for PEs in turn, 1 for the last that can go on first; any other number is the seed of a random order.
+    gave them back. No kernel may issue more than `most` commands. `order` is 0 for PEs in turn, 1 for the last that can
+    go on first; any other number is the seed of a random order.
     """
 
     def __init__(
