@@ -26,8 +26,7 @@ from kernbench_ccl.prove.untimed_queues import Wait
 from kernbench_ccl.prove.untimed_run import Outcome, Raised, wait_cycle
 from kernbench_ccl.prove.wrong_step import WrongStep, blame, chunk_of
 from kernbench_core.errors import KernbenchError, LimitError, PendingDataError, in_words
-from kernbench_core.memory import Hazard
-from kernbench_core.memory.hazard import RECYCLED_SLOT
+from kernbench_core.memory import RECYCLED_SLOT, Hazard
 from kernbench_core.process import WallTimeExceeded
 from kernbench_core.values import OpId
 from kernbench_core.values.dtypes import itemsize

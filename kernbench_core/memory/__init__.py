@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kernbench_core.memory.atomic_access import AtomicTransaction as AtomicTransaction
     from kernbench_core.memory.device_memory import DeviceMemory as DeviceMemory
     from kernbench_core.memory.device_memory import TensorAllocation as TensorAllocation
+    from kernbench_core.memory.hazard import RECYCLED_SLOT as RECYCLED_SLOT
     from kernbench_core.memory.hazard import Hazard as Hazard
     from kernbench_core.memory.hazards import Hazards as Hazards
     from kernbench_core.memory.placement import Interleave as Interleave
