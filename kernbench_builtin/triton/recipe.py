@@ -124,11 +124,11 @@ def data_words(reads: HostReads) -> str:
     own = "data is for the script to check"
     if not reads.read:
         return f"{own}; nothing that it read was left to compute"
-    values = "the value that it read" if reads.read == 1 else f"the {reads.read:,} values that it read"
     if reads.confirmed is None:
-        return f"{own}; kernbench did not confirm {values}"
-    some = "" if reads.confirmed == reads.read else f"{reads.confirmed:,} of "
-    return f"{own}; kernbench confirmed {some}{values}"
+        return f"{own}; what it read was computed once"
+    if reads.confirmed == reads.read:
+        return f"{own}; what it read was computed twice, alike"
+    return f"{own}; of {reads.read:,} arrays that it read {reads.confirmed:,} were computed twice, alike"
 
 
 def arguments_of(params: Mapping[str, Any]) -> list[str]:

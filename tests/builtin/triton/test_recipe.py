@@ -196,18 +196,18 @@ def test_pages_say_which_script_ran(call: Call, plugins: Plugins) -> None:
 
 
 def test_words_for_what_a_script_read(call: Call) -> None:
-    """They are of scripts, and no others: what is not compared, and how many values were confirmed."""
+    """They are of scripts, and no others: what is not compared, and how often it was computed."""
     out = call("triton", "scale.py", "--topology", "tiny", "100", "64")[1]
-    told = "data is for the script to check; kernbench confirmed the 3 values that it read"
+    told = "data is for the script to check; what it read was computed twice, alike"
     assert out.count(told) == 2
     assert f"{told}\n" in out and f"; {told}.\n" in out
     assert "rt.check" not in out and "host reads" not in out
     out = call("triton", "scale.py", "--topology", "tiny", "-q", "100", "64")[1]
     assert out.endswith(f"{told}\n")
     for reads, rest in (
-        (HostReads(1, 1), "kernbench confirmed the value that it read"),
-        (HostReads(3, 2), "kernbench confirmed 2 of the 3 values that it read"),
-        (HostReads(3), "kernbench did not confirm the 3 values that it read"),
+        (HostReads(1, 1), "what it read was computed twice, alike"),
+        (HostReads(3, 2), "of 3 arrays that it read 2 were computed twice, alike"),
+        (HostReads(3), "what it read was computed once"),
         (HostReads(), "nothing that it read was left to compute"),
     ):
         assert data_words(reads) == f"data is for the script to check; {rest}"
@@ -237,7 +237,7 @@ def test_races_stand_in_a_line_of_their_own(call: Call) -> None:
         "2 RACES, the first: tl.load and tl.store of x_ptr[0] (race.py:15) have no order: make it right first; "
         "tl.atomic_add where programs add to one place, or a launch in between, orders them."
     )
-    assert verdict[1].startswith("kernel ") and verdict[1].endswith("values that it read.")
+    assert verdict[1].startswith("kernel ") and verdict[1].endswith("computed twice, alike.")
     params = ("-p", "x_ptr=zeros:f32:4", "-p", "value=1", "-p", "BLOCK=4", "--grid", "4")
     out = call("run", "race.py:fill_kernel", *params, "--topology", "tiny")[1]
     assert "2 RACES, the first: " in out and "tl.send" not in out
@@ -260,7 +260,7 @@ def test_a_script_that_failed_is_said_to_have_before_all_else(call: Call) -> Non
     first = "THE SCRIPT FAILED, AssertionError at ends.py:28: make it right first."
     assert code == 1 and out.split("\n\n")[-1].splitlines()[0] == first
     assert call("explain", "run")[1].splitlines()[1] == first
-    for end, told in ((3, ", THE SCRIPT FAILED, exit code 3"), (0, " values that it read")):
+    for end, told in ((3, ", THE SCRIPT FAILED, exit code 3"), (0, " computed twice, alike")):
         code, out, _ = call("triton", "ends.py", "--topology", "tiny", "-q", "100", "64", str(end))
         assert code == end and out.endswith(f"{told}\n")
 
