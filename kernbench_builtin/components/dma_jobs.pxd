@@ -2,7 +2,8 @@ from kernbench_core.messages cimport MsgBase
 
 cdef class Trips:
     cdef readonly Py_ssize_t number
-    cdef readonly double propagation, serialisation, overhead, queueing, service
+    cdef readonly double propagation, overhead, queueing, service
+    cdef public double serialisation, set_up, translation, scratchpad, served, way
     cpdef add(self, MsgBase trip)
 
 cdef class DmaChannel:

@@ -19,19 +19,25 @@ class DmaChannel:
 
 
 class Trips:
-    """Count and add up the round trips of a DMA's chunks: what their time was, in ns, as `MsgBase` says.
+    """Add up what a DMA's transfers of memory took, in ns: explanations ask what the PE's loads and stores waited for.
 
-    Explanations ask for it: it tells what the PE's loads and stores waited for.
+    Of each chunk, from when it got its place: `set_up`, `translation` of its addresses, the `scratchpad`'s end of it
+    with the waits there, and its round trip over the fabric in the parts that `MsgBase` has. All
+    commands together took `served` ns here, and `way` ns to come.
     """
 
-    __slots__ = ("number", "overhead", "propagation", "queueing", "serialisation", "service")
+    __slots__ = (
+        "number", "overhead", "propagation", "queueing", "scratchpad", "serialisation", "served", "service", "set_up",
+        "translation", "way",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.number = 0
+        self.set_up = self.translation = self.scratchpad = self.served = self.way = 0.0
         self.propagation = self.serialisation = self.overhead = self.queueing = self.service = 0.0
 
     def add(self, trip: MsgBase) -> None:
-        """Add one that is back."""
+        """Add a round trip that is over."""
         self.number += 1
         self.propagation += trip.propagation
         self.serialisation += trip.serialisation

@@ -15,7 +15,7 @@ cdef class _ChunkMsg(MsgBase):
     cdef public DmaChannel channel
     cdef public Chunk chunk
     cdef public Transaction sent
-    cdef public double taken
+    cdef public double taken, ready, translation
     cpdef came_back(self, Transaction sent)
 
 cdef class PeDma(ComponentBase):
@@ -37,7 +37,7 @@ cdef class PeDma(ComponentBase):
     cpdef pick_chunk(self, queue)
     @cython.locals(free=list, now=double, taken=double)
     cdef _serve(self, DmaChannel channel)
-    @cython.locals(job=Job, leave=double, mmu=PeMmu)
+    @cython.locals(job=Job, leave=double, translation=double, mmu=PeMmu)
     cdef _begin(self, _ChunkMsg chunk_msg, double taken)
     @cython.locals(now=double)
     cpdef _leave(self, _ChunkMsg chunk_msg)
@@ -60,10 +60,10 @@ cdef class PeDma(ComponentBase):
     @cython.locals(note=Arrived, now=double)
     cdef _landed(self, Push push, Py_ssize_t nbytes, double end)
     cpdef _tell(self, Arrived note)
-    @cython.locals(end=double, fabric=Fabric)
+    @cython.locals(end=double, taken=double, fabric=Fabric, trips=Trips)
     cpdef answered(self, _ChunkMsg chunk_msg, Transaction sent)
     cpdef _empty(self, _ChunkMsg chunk_msg)
     @cython.locals(job=Job, channel=DmaChannel)
     cpdef _end(self, _ChunkMsg chunk_msg, double end)
-    @cython.locals(job=Job, now=double, asked=MsgBase)
+    @cython.locals(job=Job, now=double, asked=MsgBase, trips=Trips)
     cpdef _finish(self, _ChunkMsg chunk_msg)

@@ -163,9 +163,12 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         elif job.translates:
             mmu = self._own_mmu
             if mmu is not None:  # whose times are on the grid
-                leave += mmu.translation_ns(chunk.regions, leave)
+                translation = mmu.translation_ns(chunk.regions, leave)
             else:
-                leave += grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
+                translation = grid_ceil(self._mmu.translation_ns(chunk.regions, leave))
+            chunk_msg.translation = translation
+            leave += translation
+        chunk_msg.ready = leave
         self._time.appoint(leave, chunk_msg, self._to_fetch if job.fetches else self._to_leave)
 
     # The round trip of a chunk ------------------------------------------------------------------------
@@ -309,11 +312,20 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         fabric, end = self.fabric, self._time.now
         fabric.note_round_trip(sent)
-        self.trips.add(sent)
+        trips = self.trips
+        trips.add(sent)
+        trips.set_up += chunk_msg.ready - chunk_msg.taken - chunk_msg.translation
+        trips.translation += chunk_msg.translation
+        trips.scratchpad += sent.born - chunk_msg.ready
+        if chunk_msg.job.fetches:  # its bytes left no faster than the scratchpad gave them
+            taken = chunk_msg.tail - chunk_msg.head
+            trips.scratchpad += taken
+            trips.serialisation -= taken
         if chunk_msg.job.op == "atomic" and isinstance(sent, AtomicTransaction):
             sent.check_changed()
         if self._tcm is not None and sent.nbytes:
             end = self._write_tcm(sent.nbytes, sent.head, end)
+            trips.scratchpad += end - self._time.now
         self._end(chunk_msg, end)
 
     def _empty(self, chunk_msg: _ChunkMsg) -> None:
@@ -341,6 +353,10 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Answer a descriptor, or send a tile on."""
         job, now = chunk_msg.job, self._time.now
         asked = job.msg
+        if not isinstance(asked, DmaOrder):
+            trips = self.trips
+            trips.served += now - asked.tail
+            trips.way += asked.propagation + asked.serialisation + asked.overhead
         asked.queueing += job.began - asked.tail
         asked.service += now - job.began
         self._on_process_end(asked, now)
@@ -376,7 +392,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
 class _ChunkMsg(MsgBase):
     """Be one chunk of a descriptor, from waiting for a place in its channel to its end."""
 
-    __slots__ = ("channel", "chunk", "dma", "job", "sent", "taken")
+    __slots__ = ("channel", "chunk", "dma", "job", "ready", "sent", "taken", "translation")
 
     def __init__(self, dma: PeDma, job: Job, channel: DmaChannel, chunk: Chunk | None, now: float) -> None:
         # inlined from MsgBase, which a chunk is only for being scheduled, and for reports: it never travels
@@ -388,7 +404,7 @@ class _ChunkMsg(MsgBase):
         self.channel = channel
         self.chunk = chunk
         self.sent: Transaction | None = None
-        self.taken = 0.0
+        self.taken = self.ready = self.translation = 0.0
         self.head = self.tail = self.born = now
 
     @property

@@ -17,10 +17,11 @@ from kernbench_core.oplog.columns import ROWS_AT_ONCE
 from kernbench_core.oplog.spill import take
 
 if TYPE_CHECKING:
-    from kernbench_core.graph import Graph
+    from kernbench_core.graph import Graph, Node
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.oplog.columns import Columns
+    from kernbench_core.reporting import UnitWork
     from kernbench_core.values.region import Region
 
 Limit = Literal["compute", "hbm", "noc"]
@@ -64,7 +65,7 @@ class Roof:
 
 @frozen
 class RoofWork:
-    """Say what a piece of work asks for: its `units` by kind, in ns of one unit at peak, and its compulsory bytes.
+    """Say what a piece of work asks for: its `units` by kind, as `Peaks` counts what they do, and its compulsory bytes.
 
     Those are the bytes of operands that come in from HBM and of results that go out, each once.
     """
@@ -76,13 +77,13 @@ class RoofWork:
 
 @frozen
 class Peaks:
-    """Say what a machine can do: how many units of each kind it has, and the bytes per ns of HBM and of its NoC.
+    """Say what a machine can do: the operations per ns of all units of each kind, the bytes per ns of HBM and its NoC.
 
     Of HBM it is what its models sustain: their `efficiency` of the peak, as refresh takes the rest.
     `noc_in` is what the narrowest cut between HBM and the PEs lets through to the PEs, `noc_out` the way back.
     """
 
-    units: Mapping[str, int]
+    units: Mapping[str, float]
     hbm: float
     noc_in: float
     noc_out: float
@@ -90,13 +91,13 @@ class Peaks:
 
 def roof(peaks: Peaks, work: RoofWork) -> Roof:
     """Return the roof of `work` on a machine. HBM moves one byte in or out at a time, the NoC both ways at once."""
-    units = {kind: ns / peaks.units[kind] for kind, ns in work.units.items()}
+    units = {kind: asked / peaks.units[kind] for kind, asked in work.units.items()}
     noc = max(_time(work.bytes_in, peaks.noc_in), _time(work.bytes_out, peaks.noc_out))
     return Roof(units, _time(work.bytes_in + work.bytes_out, peaks.hbm), noc)
 
 
 def _time(nbytes: int, rate: float) -> float:
-    return nbytes / rate if nbytes else 0.0
+    return nbytes / rate if nbytes and rate else 0.0  # of memories that declare no peak nothing is known
 
 
 # The machine ------------------------------------------------------------------------------------------
@@ -166,10 +167,11 @@ def peaks_of(session: GraphEngine, sips: Collection[int]) -> Peaks:
     own = {name: node for name, node in graph.nodes.items() if node.sip in sips}
     memories = [name for name, node in own.items() if node.kind == "hbm_ctrl"]
     doors = [name for name, node in own.items() if node.kind == "pe_dma"]
-    units: dict[str, int] = {}
-    for node in own.values():
+    units: dict[str, float] = {}
+    speeds = _speeds(session)
+    for name, node in own.items():
         if node.pe is not None:
-            units[node.kind] = units.get(node.kind, 0) + 1
+            units[node.kind] = units.get(node.kind, 0.0) + speeds[name]
     hbm = sum(_sustained(components[name]) for name in memories)
     return Peaks(units, hbm, narrowest_cut(graph, memories, doors), narrowest_cut(graph, doors, memories))
 
@@ -205,30 +207,60 @@ def work_on(session: GraphEngine, found: tuple[list[ByteRanges], list[ByteRanges
     for read, write in zip(reversed(reads), reversed(writes), strict=True):
         bytes_out += length(write) - common(write, later)
         later = joined(later, read, write)
-    return RoofWork(_unit_times(session), bytes_in, bytes_out)
+    return RoofWork(_asked_of_units(session), bytes_in, bytes_out)
 
 
-def _unit_times(session: GraphEngine) -> dict[str, float]:
-    nodes = session.hardware.graph.nodes
-    found: dict[str, float] = {}
+def _unit_works(session: GraphEngine) -> Iterator[tuple[str, UnitWork]]:
+    """Yield what each unit did in each launch."""
     meter = meter_of(session)
-    for work in () if meter is None else meter.work():
-        for name, unit in work.units.items():
-            if unit.peak and nodes[name].kind != "pe_math":
-                kind = nodes[name].kind
-                found[kind] = found.get(kind, 0.0) + unit.flops / unit.peak
+    return (pair for work in (() if meter is None else meter.work()) for pair in work.units.items())
+
+
+def _speeds(session: GraphEngine) -> dict[str, float]:
+    """Return the operations per ns of the units of PEs, all servers of one together.
+
+    One that did nothing has the peak of one that is alike, or else the highest of its kind; where no peak is known the
+    servers count.
+    """
+    nodes, components = session.hardware.graph.nodes, session.hardware.components
+    peaks: dict[str, float] = {}
+    for name, unit in _unit_works(session):
+        peaks[name] = max(peaks.get(name, 0.0), unit.peak)
+    alike, highest = dict[str, float](), dict[str, float]()
+    for name, peak in peaks.items():
+        for known, key in ((alike, _model(nodes[name])), (highest, nodes[name].kind)):
+            known[key] = max(known.get(key, 0.0), peak)
+    return {
+        name: peaks.get(name) or alike.get(_model(node)) or highest.get(node.kind) or float(components[name].servers)
+        for name, node in nodes.items()
+        if node.pe is not None
+    }
+
+
+def _model(node: Node) -> str:
+    return f"{node.kind} {node.impl} {node.params!r}"
+
+
+def _asked_of_units(session: GraphEngine) -> dict[str, float]:
+    nodes, speeds = session.hardware.graph.nodes, _speeds(session)
+    found: dict[str, float] = {}
+    for name, unit in _unit_works(session):
+        if unit.peak and nodes[name].kind != "pe_math":
+            found[nodes[name].kind] = found.get(nodes[name].kind, 0.0) + unit.flops
     columns = session.op_log.columns
     starts_up = np.full(len(columns.components), np.inf)  # of components that are none
+    each = np.zeros(len(columns.components))
     for name, number in columns.components.items():
         if nodes[name].kind == "pe_math":
             starts_up[number] = float(nodes[name].params.get("overhead", 0.0))
+            each[number] = speeds[name] / session.hardware.components[name].servers
     if not np.isfinite(starts_up).any():
         return found
     found["pe_math"] = 0.0
     for some in _some(len(columns)):
         took = np.asarray(columns.t_end[some]) - np.asarray(columns.t_start[some])
-        took -= starts_up[np.asarray(columns.component[some], np.int64)]
-        found["pe_math"] += float(np.maximum(took, 0.0).sum())
+        units = np.asarray(columns.component[some], np.int64)
+        found["pe_math"] += float((np.maximum(took - starts_up[units], 0.0) * each[units]).sum())
     return found
 
 
@@ -249,6 +281,24 @@ def touched(session: GraphEngine, accesses: Sequence[HbmAccess]) -> tuple[list[B
         [_moved(joined(_NO_SPANS, *each[side]), place) for each, place in zip(found, places, strict=True)]
         for side in (0, 1)
     )
+
+
+def loads_of_others(
+    session: GraphEngine, accesses: Sequence[HbmAccess], launch: int, pe: int
+) -> npt.NDArray[np.int64]:  # fmt: skip
+    """Return the rows of a PE's loads, in one launch, of bytes that other PEs store in it, before or after."""
+    op_pe, found = session.op_log.columns.op_pe, [_NO_SPANS[:, 0]]
+    during = [(access, access.launch == launch, take(op_pe, access.rows) == pe) for access in accesses]
+    stores = (access.bytes_of(inside & ~own) for access, inside, own in during if access.writes)
+    stored = joined(_NO_SPANS, *stores)
+    for access, inside, own in during:
+        if not access.writes and len(stored):
+            base, row_bytes, count, pitch = access.table.T
+            at = np.searchsorted(stored[:, 1], base, "right")
+            begins = np.append(stored[:, 0], np.iinfo(np.int64).max)[at]
+            meets = begins < base + (count - 1) * pitch + row_bytes
+            found.append(access.rows[inside & own & (access.each(meets) > 0)])
+    return np.concatenate(found)
 
 
 def _launches(handles: Sequence[LaunchHandle]) -> Callable[[Any, Any], npt.NDArray[np.int64]]:

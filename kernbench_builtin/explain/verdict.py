@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kernbench_builtin.explain.advice.advice import advise
-from kernbench_builtin.explain.advice.facts import WALKS, Facts, Queueing, facts_of, kind_of
+from kernbench_builtin.explain.advice.facts import Facts, Queueing, facts_of, kind_of
 from kernbench_builtin.explain.advice.rule import Advice
 from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 _AT_THE_ROOF: Final = 0.85
 #: Lines that a sentence names, and the share of their kind that they have together.
 _MOST_LINES, _ENOUGH = 3, 0.8
-#: A unit that is so busy sets the pace of a pipeline.
+#: A place that is so busy sets the pace of a pipeline.
 _BUSY: Final = 0.6
+#: Arrays of composites do so that are at work for less, as pipelines fill and drain.
+_AT_WORK: Final = 0.4
 #: Pieces of advice in the few lines.
 _TRIED: Final = 2
 #: What tells more, with the part of runs that does.
@@ -50,8 +52,10 @@ _PLACES: Final = {
 }  # fmt: skip
 #: What loads and stores of a PE are made of, but for queueing.
 _MADE_OF: Final = {
-    WALKS: "walks of page tables (pe_mmu)", "latency": "the latency of the way there and back",
-    "bytes": "the bytes on their way", "memory": "memory",
+    "unit": "the way of commands to its units and back", "control": "the way of commands to the DMA and back",
+    "set-up": "set-up in the DMA (pe_dma)", "translation": "translation of addresses (pe_mmu)",
+    "latency": "the latency of the way there and back, memory's too", "bytes": "the bytes on their way",
+    "memory": "memory", "scratchpad": "the scratchpad (pe_tcm) and its wires",
 }  # fmt: skip
 
 
@@ -130,9 +134,15 @@ class RunVerdict:
             yield from () if self.limiter is None else (self.kernel + self.limiter.sentence,)
             return
         told = f"kernel {format_time(self.kernel_ns)}"
-        if self.share is not None:
-            limit = _LIMITS.get(self.limit, self.limit)
-            told += f", {self.share:.0%} of what the machine's roof allows (by {limit})"
+        if self.share is not None and self.roof_ns is not None:
+            by = f"(by {_LIMITS.get(self.limit, self.limit)})"
+            told += f", {self.share:.0%} of what the machine's roof allows {by}"
+            if self.share > 1 + 1e-9:
+                told = (
+                    f"kernel {format_time(self.kernel_ns)}, where the machine's roof allows "
+                    f"{format_time(self.roof_ns)} {by}: a model does less than it is asked for, or declares too low a "
+                    "peak"
+                )
         yield f"{told}{data}."
         if self.limiter is not None:
             yield self.kernel + self.limiter.sentence
@@ -288,32 +298,50 @@ def cause_of(facts: Facts, kind: str) -> str:
         limit = _limit(facts.roof)
         return f"at the roof of {_LIMITS.get(limit, limit)}"
     if kind in ("load", "store"):
-        return _way(facts)
+        return _way(facts, facts.of_commands)
+    if kind in ("product", "compute"):
+        computing = sum(call.ns for each in ("product", "compute") for call in facts.calls(each))
+        return _MADE_OF["unit"] if facts.overlap.working_ns < computing / 2 else ""
     links = facts.use("scale_up wire") if kind == "message" else None
     if links is not None and links.utilisation > _BUSY:
         return f"for links between packages, the busiest at work {links.utilisation:.0%} of the time"
     if kind == "composite":
-        array, way = facts.use("pe_gemm"), _way(facts)
-        if array is not None and array.mean_utilisation > _BUSY:
-            return f"for its products: arrays are busy {array.mean_utilisation:.0%} of the time"
-        return f"for its loads and stores{': ' + way if way else ''}"
+        return _of_composite(facts)
     return ""
 
 
-def _way(facts: Facts) -> str:
-    """Say what the round trips of DMAs are made of, or which kind of place is at work nearly all the time."""
+def _of_composite(facts: Facts) -> str:
+    """Say which stage of tiles sets the pace, or that all wait for the way between them."""
+    array = facts.use("pe_gemm")
+    if array is not None and array.mean_utilisation > _AT_WORK:
+        return f"for its products: arrays are busy {array.mean_utilisation:.0%} of the time"
+    for unit, stage in (("pe_fetch_store", "bringing tiles to its units"), ("pe_math", "its math")):
+        if facts.at_work.get(unit, 0.0) > _BUSY:
+            return f"for {stage}: {unit} is at work {facts.at_work[unit]:.0%} of the time"
+    at_work = [share for unit, share in facts.at_work.items() if unit != "pe_scheduler"]
+    if max(at_work, default=1.0) < _AT_WORK:
+        return "for the way of tiles from unit to unit"
+    way = _way(facts)
+    return f"for its loads and stores{': ' + way if way else ''}"
+
+
+def _way(facts: Facts, control: float = 0.0) -> str:
+    """Say what transfers of DMAs are made of, or which kind of place is at work nearly all the time.
+
+    For a share of it, `control`, they are not in the DMA.
+    """
     full = [use for use in facts.busiest if use.kind in _PLACES and use.mean_utilisation > _BUSY]
     if full:
         most_used = max(full, key=lambda use: use.mean_utilisation)
         return f"for {_PLACES[most_used.kind]}, which are busy {most_used.mean_utilisation:.0%} of the time"
     trips = facts.own_trips
     latency = trips["propagation"] + trips["overhead"]
-    # of the pieces of a load, which queue one behind the other, the last waits twice as long as the mean, and counts
-    last = 2 if facts.round_trips > 2 * facts.moved.transfers else 1
     parts = {
-        WALKS: trips[WALKS], "queue": last * trips["queueing"], "latency": latency, "bytes": trips["serialisation"],
-        "memory": trips["service"],
+        "set-up": trips["set_up"], "translation": trips["translation"], "queue": trips["queueing"], "latency": latency,
+        "bytes": trips["serialisation"], "memory": trips["service"],
+        "scratchpad": trips["scratchpad"],
     }  # fmt: skip
+    parts["control"] = sum(parts.values()) * control / max(1 - control, 0.01)
     together = sum(parts.values())
     most = max(parts, key=lambda part: parts[part])
     if not together or parts[most] < together / 3:

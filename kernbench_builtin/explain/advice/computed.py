@@ -267,8 +267,8 @@ class PeWork:
     repeated: str = ""
 
 
-def pe_work(session: GraphEngine, launch: LaunchFigures) -> PeWork:
-    """Return what the slowest PE of a launch did."""
+def pe_work(session: GraphEngine, launch: LaunchFigures, of_others: npt.NDArray[np.int64]) -> PeWork:
+    """Return what the slowest PE of a launch did, whose loads in the rows `of_others` bring what other PEs stored."""
     columns, pes = session.op_log.columns, session.hardware.layout.pes
     last = next(number for number, site in enumerate(pes) if site.prefix == launch.last)
     start, end, pe = (np.asarray(each[:]) for each in (columns.t_start, columns.t_end, columns.op_pe))
@@ -281,23 +281,28 @@ def pe_work(session: GraphEngine, launch: LaunchFigures) -> PeWork:
     computes = np.isin(kinds[template], ("math", "gemm"))
     begins, ends = (take(columns.row_starts()[2], rows + more).tolist() for more in (0, 1))
     issues, took = take(columns.op_issue, rows).tolist(), (end[rows] - start[rows]).tolist()
-    follows, free, had, again = set[tuple[int, int]](), 0.0, set[tuple[object, ...]](), dict[str, float]()
+    follows, had, again = set[tuple[int, int]](), set[tuple[object, ...]](), dict[str, float]()
+    free, repeated, foreign_loads = np.zeros(len(rows), bool), np.zeros(len(rows), bool), np.isin(rows, of_others)
     first = int(np.argmax(came)) if came.any() else len(rows)
     for at in range(len(rows)):
         inputs = columns.values[begins[at] : ends[at]]
         makers = {maker for value in inputs for maker in (value.writer, *value.makers())}
-        foreign = any(maker in follows or (maker is not None and maker[0] != last) for maker in makers)
+        foreign = foreign_loads[at] or any(
+            maker in follows or (maker is not None and maker[0] != last) for maker in makers
+        )
         if came[at] or (foreign and at > first):
             follows.add((last, issues[at]))
         elif at > first and (computes[at] or reads[at]):
-            free += took[at]
+            free[at] = True
         own = makers - {(last, issues[at]), None}
         if computes[at] and own:
             given = (value for value in inputs if value.writer != (last, issues[at]))
             key = (int(template[at]), *(value.writer or id(value) for value in given))  # numbers are one value each
             if key in had:
                 again[str(names[template[at]])] = again.get(str(names[template[at]]), 0.0) + took[at]
+                repeated[at] = True
             had.add(key)
     waits = np.sort(np.stack([start[rows][came], end[rows][came]], axis=1), axis=0)
     waiting = time_of_any(waits[:, 0], waits[:, 1], np.ones(len(waits), bool)) if len(waits) else 0.0
-    return PeWork(waiting, free, sum(again.values()), max(again, key=lambda name: again[name], default=""))
+    free_ns, repeated_ns = (time_of_any(start[rows], end[rows], each) for each in (free, repeated))
+    return PeWork(waiting, free_ns, repeated_ns, max(again, key=lambda name: again[name], default=""))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from kernbench_builtin.components.dma_jobs import Trips
 from kernbench_builtin.explain.advice.computed import (
     PeWork,
     Products,
@@ -27,6 +28,7 @@ from kernbench_builtin.explain.roof import (
     hbm_accesses,
     joined,
     length,
+    loads_of_others,
     peaks_of,
     roof,
     touched,
@@ -44,8 +46,8 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 
-WALKS = "walks"
-"""What the walks of page tables are called among the parts of round trips, which they come before."""
+_AROUND = ("set_up", "translation", "scratchpad")
+"""What a chunk takes in a DMA besides the parts of its round trip."""
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
@@ -82,14 +84,15 @@ class Facts:
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
     `packages`; `programs` are those of the PE with most, and of all; for `apart_ns` launches waited that need not,
     `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
-    were; `work` is what it did in `last`. `fill` says what arrays were at work for, `waiting` which line's load in
-    Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the host copied anything,
-    `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of the
-    `round_trips` of DMAs, `own_trips` those of the slowest PE, with `WALKS` of page tables before them, `queueing` says
-    where they queued. `moved` is what went from and to HBM; `distinct` are the
-    bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that
-    one held, and what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and
-    how many there are, of `message_bytes` on average.
+    were; its units, by kind, were `at_work` for a share of `last`, and `work` is what it did there. `fill` says what
+    arrays were at work for, `waiting` which line's load in Triton does not go ahead of its loop ("" for all of them),
+    and why. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether they
+    read elements into Python. `trips` are the parts of what chunks took in DMAs, so many `round_trips` with set-up,
+    translation and scratchpad, `own_trips` those of the slowest PE, of whose loads and stores `of_commands` is the
+    share of the way of commands there and back; `queueing` says where they queued. `moved` is what went from and to
+    HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`.
+    `scratchpad` is the most that one held, and what it has. `collector` is the PE of `last` that sends and receives
+    most messages, with how many, and how many there are, of `message_bytes` on average.
     """
 
     phases: dict[str, float]
@@ -115,9 +118,11 @@ class Facts:
     apart_ns: float
     more_work: float
     slower: float
+    at_work: dict[str, float]
     work: PeWork
     trips: dict[str, float]
     own_trips: dict[str, float]
+    of_commands: float
     round_trips: int
     queueing: Queueing | None
     busiest: tuple[KernelUse, ...]
@@ -157,9 +162,28 @@ class Facts:
 
     @property
     def latency(self) -> float:
-        """The share of the round trips of DMAs that is the way there and back: no bytes, no queues."""
-        together = sum(self.trips.values())
-        return (self.trips["propagation"] + self.trips["overhead"]) / together if together else 0.0
+        """The share of what chunks take in DMAs, but for translation, that is set-up and the way there and back."""
+        together = sum(self.trips.values()) - self.trips["translation"]
+        return sum(self.trips[part] for part in ("set_up", "propagation", "overhead")) / together if together else 0.0
+
+    @property
+    def above_roof(self) -> float:
+        """The share of the time of kernels beyond their roof: what does the same work otherwise saves no more."""
+        return max(0.0, 1 - self.roof.ns / self.kernel_ns) if self.kernel_ns else 0.0
+
+    @property
+    def queued(self) -> float:
+        """The share of the path in which loads and stores queue, of the slowest PE's, about."""
+        together = sum(self.own_trips.values())
+        waits = self.share("load") + self.share("store") + self.share("composite")
+        return waits * self.own_trips["queueing"] / together if together else 0.0
+
+    @property
+    def busiest_place(self) -> float:
+        """How busy the busiest channel of memory or wire outside of PEs was while kernels ran: no less is left."""
+        inside = ("pe_tcm channel", "pe wire", "command wire", "pcie wire")
+        places = (use for use in self.busiest if use.kind.endswith((" channel", " wire")) and use.kind not in inside)
+        return max((use.utilisation for use in places), default=0.0)
 
     def use(self, kind: str) -> KernelUse | None:
         """Return the busiest of a kind of resource while kernels ran."""
@@ -203,6 +227,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
     more, slower = more_work(session, last)
+    trips, (own_trips, of_commands) = _all_trips(session), _of_pe(session, last.last)
     return Facts(
         phases=_phases(session),
         copied=any(isinstance(each, MemoryMsg) for each in session.shared.requests),
@@ -227,10 +252,12 @@ def facts_of(session: GraphEngine) -> Facts | None:
         apart_ns=_apart(handles),
         more_work=more,
         slower=slower,
-        work=pe_work(session, last),
-        trips=_trips(session),
-        own_trips=_own_trips(session, last.last),
-        round_trips=sum(trips.number for trips in _all_trips(session)),
+        at_work=_at_work(session, last),
+        work=pe_work(session, last, loads_of_others(session, accesses, number, names.index(last.last))),
+        trips=_parts(trips),
+        own_trips=own_trips,
+        of_commands=of_commands,
+        round_trips=sum(each.number for each in trips),
         queueing=_queueing(session),
         busiest=kernels.busiest,
         moved=moved_by(session, number, accesses, programs),
@@ -320,23 +347,36 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     return Overlap(launch.time_ns, working, moving, hidden, times)
 
 
-def _all_trips(session: GraphEngine) -> Iterator[Any]:
-    """Yield what the DMAs that count their round trips have of them."""
+def _at_work(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
+    """Return for which share of a launch each kind of unit of its slowest PE was at work, a tile's stages too."""
+    columns = session.op_log.columns
+    component, found = np.asarray(columns.component[:]), dict[str, float]()
+    for name, number in columns.components.items():
+        if name.startswith(f"{launch.last}."):
+            rows = np.flatnonzero(component == number)
+            start, end = (np.clip(take(times, rows), launch.started_ns, launch.ended_ns)
+                          for times in (columns.t_start, columns.t_end))  # fmt: skip
+            found[name.rpartition(".")[2]] = time_of_any(start, end, start < end) / launch.time_ns
+    return found
+
+
+def _all_trips(session: GraphEngine) -> list[Trips]:
+    """Return what the DMAs that count their round trips have of them."""
     found = (getattr(component, "trips", None) for component in session.hardware.components.values())
-    return (trips for trips in found if trips is not None)
+    return [trips for trips in found if isinstance(trips, Trips)]
 
 
-def _trips(session: GraphEngine) -> dict[str, float]:
-    """Add up the round trips of DMAs, by part."""
-    return {part: sum(getattr(trips, part) for trips in _all_trips(session)) for part in PARTS}
+def _parts(found: Sequence[Trips]) -> dict[str, float]:
+    """Add up what chunks took in DMAs, by part."""
+    return {part: sum(getattr(trips, part) for trips in found) for part in (*_AROUND, *PARTS)}
 
 
-def _own_trips(session: GraphEngine, pe: str) -> dict[str, float]:
-    """Return the parts of the round trips of one PE's DMA, and how long page tables were walked for it."""
-    dma, mmu = (session.hardware.components.get(f"{pe}.{unit}") for unit in ("pe_dma", "pe_mmu"))
-    trips = getattr(dma, "trips", None)
-    walks = getattr(mmu, "misses", 0) * (mmu.params.get("walk_time", 0.0) if mmu is not None else 0.0)
-    return {WALKS: walks, **{part: getattr(trips, part, 0.0) for part in PARTS}}
+def _of_pe(session: GraphEngine, pe: str) -> tuple[dict[str, float], float]:
+    """Return the same of one PE, and which share of the time of its commands is their way there and back."""
+    trips = getattr(session.hardware.components.get(f"{pe}.pe_dma"), "trips", None)
+    if not isinstance(trips, Trips) or not trips.served:
+        return _parts(()), 0.0
+    return _parts([trips]), 2 * trips.way / (2 * trips.way + trips.served)
 
 
 def _bursts(spans: ByteRanges) -> ByteRanges:
@@ -386,6 +426,8 @@ def _queueing(session: GraphEngine) -> Queueing | None:
         return None
     kinds = np.bincount(resources.codes[: resources.wires], waited)
     code = int(np.argmax(kinds))
+    if kinds[code] < waited.sum() / 2:
+        return None
     own = np.where(resources.codes[: resources.wires] == code, waited, 0.0)
     cubes: dict[str, float] = {}
     for number in np.flatnonzero(own).tolist():

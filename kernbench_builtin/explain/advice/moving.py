@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Transfers of so many bytes or fewer take mostly latency, where that is most of them.
 _SMALL: Final = 8 << 10
+#: Where so much of what loads and stores take is translation, those of more bytes have as many pages to look up.
+_WALKS: Final = 0.7
 #: So many pages keep slices of HBM busy, where each lies in another.
 _PAGES: Final = 64
 
@@ -76,8 +78,8 @@ def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
     if owned and not facts.triton and facts.packages > 1:
         change = "place tensors in the package of the PEs that use them"
         yield suggested("far-package", change, told, saved)
-    elif gain > 0.02:
-        yield suggested("far-package", one, told, (gain + saved) / 2)
+    elif gain > LEAST:
+        yield suggested("far-package", one, told, min(gain, facts.above_roof))
     elif shared and not facts.triton:
         yield suggested("far-package", "give each package a copy (placement={'sip': kb.Replicate(), …})", told, saved)
     else:  # of what all write and read no place is near
@@ -89,10 +91,9 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     overlap = facts.overlap
     most = min(overlap.late_ns, overlap.working_ns)
     could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
-    memory = facts.use("hbm_ctrl channel")
-    full = memory is not None and memory.mean_utilisation > 0.6
+    could = min(could, 1 - facts.busiest_place, facts.above_roof)
     load, turns = facts.turns("load")
-    if facts.share("load") < 0.15 or overlap.times <= 2 or full or overlap.hidden_ns > most / 4:
+    if facts.share("load") < 0.15 or overlap.times <= 2 or overlap.hidden_ns > most / 4:
         return
     told = (
         f"units work under loads for {overlap.hidden_ns / overlap.time_ns:.0%} of the time, and could for "
@@ -198,6 +199,8 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
         else:  # which would leave PEs without a program
             way = "lay out the array so that what a program loads lies together (transpose it once)"
         yield suggested("scattered", way, told, gain)
+    elif facts.trips["translation"] > _WALKS * sum(facts.trips.values()):
+        yield noted("page-walks", "loads and stores mostly wait until their pages are found (pe_mmu)", share)
     elif facts.latency > 0.5:
         yield from _short(facts, share)
 
@@ -208,10 +211,7 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
     each = moved.nbytes / moved.transfers
     kinds = sorted(("load", "store"), key=lambda kind: -facts.share(kind))
     call, turns = facts.turns(kinds[0])
-    walks = sum(facts.trips.values()) < 0.3 * moved.ns  # of page tables take most: those are of each page
-    if walks:
-        yield noted("page-walks", "loads and stores mostly wait until their pages are found (pe_mmu)", share)
-    if walks or call is None or each > _SMALL or facts.round_trips > 4 * moved.transfers or LARGER * most > room:
+    if call is None or each > _SMALL or facts.round_trips > 4 * moved.transfers or LARGER * most > room:
         return
     told = f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency"
     gain = share * facts.latency * (1 - 1 / LARGER)
@@ -240,6 +240,8 @@ def hot_place(facts: Facts) -> Iterator[Advice]:
         mean = use.mean_utilisation
         told = f"{use.name} is busy {use.utilisation:.0%} of the time, {kind}s are {mean:.0%} on average"
         gain = use.utilisation - mean
+        if kind != "scale_up wire":  # what is waited for, and not under what units do, is what queues there
+            gain = min(gain, facts.queued, facts.above_roof)
         if kind == "hbm_ctrl channel":
             gain *= _spread(facts.moved)
         if change and gain > LEAST:

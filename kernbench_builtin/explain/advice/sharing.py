@@ -68,7 +68,8 @@ def _divided_loads(facts: Facts, own: float) -> float:
     """Return which part of the time of loads and stores is divided among more programs."""
     trips, (_, turns) = facts.trips, facts.turns("load")
     together = sum(trips.values()) or 1.0
-    divided = (trips["serialisation"] + trips["service"]) / together, trips["queueing"] / together
+    own_parts = trips["serialisation"] + trips["service"] + trips["scratchpad"]
+    divided = own_parts / together, trips["queueing"] / together
     of_loads = divided[0] * own + divided[1] * (2 * own - 1)
     if turns > 2 and own > 0.5:  # a loop over its own data is divided, with its ways there and back
         of_loads = max(of_loads, 1 - 1 / turns)
@@ -144,7 +145,7 @@ def in_turn(facts: Facts) -> Iterator[Advice]:
     lines = ", ".join(dict.fromkeys(call.line for call in path if kind_of(call) == "message"))
     gain = min(work.waiting_ns, work.free_ns) / took
     computed = sum(call.ns for call in path if kind_of(call) in ("product", "compute"))
-    others = (computed - facts.overlap.working_ns) / took
+    others = (computed - facts.overlap.working_ns) / took if facts.message_bytes else 0.0
     if gain > LEAST:
         gain = max(gain, others)  # they could do so, too
         told = (

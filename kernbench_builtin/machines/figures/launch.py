@@ -206,7 +206,11 @@ def figures_of(handle: LaunchHandle, meter: LaunchMeter) -> LaunchFigures:
         ended_ns=max(launch.ended_ns.values()),
         completed_ns=response.completed_ns,
         last=meter.name_of(last),
-        path=tuple(path_of(launch.steps.get(last), launch.started_ns[last], launch.ended_ns[last])),
+        path=tuple(
+            path_of(
+                launch.steps.get(last), launch.started_ns[last], launch.ended_ns[last], lambda: meter.is_alone(launch)
+            )
+        ),
         roofline=meter.point(launch),
         resources=meter.resources,
         intervals=meter.intervals(launch),
@@ -215,10 +219,13 @@ def figures_of(handle: LaunchHandle, meter: LaunchMeter) -> LaunchFigures:
     )
 
 
-def path_of(step: PathStep | None, start: float, end: float) -> list[PathCall]:
+def path_of(
+    step: PathStep | None, start: float, end: float, alone: Callable[[], bool] = lambda: True
+) -> list[PathCall]:  # fmt: skip
     """Return the calls on the way to a step, the longest first; what is left of the time is the CPU's.
 
-    Where it leads through a message to a PE of a launch that began later, the time until then is of unit `LATE`.
+    Where it leads through a message to a PE of a launch that began later, unless it is `alone`, the time until then is
+    of unit `LATE`.
     """
     if step is None:
         return []
@@ -229,7 +236,8 @@ def path_of(step: PathStep | None, start: float, end: float) -> list[PathCall]:
         found = lines.setdefault((call, unit, f"{names[site[0].co_filename]}:{line_number(site)}"), [0.0, 0])
         found[0] += ns
         found[1] += commands
-    if step.first - start > _LATER * (end - start) and any(unit == "pe_ipcq" for _, unit, _ in lines):
+    late = step.first - start > _LATER * (end - start) and any(unit == "pe_ipcq" for _, unit, _ in lines)
+    if late and not alone():
         lines["", LATE, ""] = [step.first - start, 0]
     lines["", "", ""] = [end - start - sum(ns for ns, _ in lines.values()), 0]
     calls = (PathCall(*key, ns, int(commands)) for key, (ns, commands) in lines.items() if ns > 0.0)

@@ -183,6 +183,12 @@ class LaunchMeter:
         """Return the name of a PE."""
         return self._hardware.layout.pes[pe].prefix
 
+    def is_alone(self, launch: Launch) -> bool:
+        """Whether no launch began after this one, and before it was over."""
+        began, over = min(launch.started_ns.values()), max(launch.ended_ns.values())
+        others = (min(each.started_ns.values(), default=began) for each in (*self._running, *self._over))
+        return not any(began < other < over for other in others)
+
     def own(self, launch: Launch) -> BoolArray:
         """Say of each resource whether it is a part of the PEs or the SIPs that a launch ran on, or touches these."""
         return self._locations.of_launch(launch.programs)

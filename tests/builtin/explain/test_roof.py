@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernbench as kb
 from kernbench_builtin.explain.roof import Peaks, Roof, RoofWork, common, joined, length, narrowest_cut, roof, roof_of
+from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.host.session import GraphEngine
@@ -34,9 +36,7 @@ PEAKS = Peaks({"pe_gemm": 4, "pe_math": 2}, hbm=10.0, noc_in=5.0, noc_out=2.0)
         ({}, 0, 0, 0.0, "compute"),
     ],
 )
-def test_the_largest_of_three(
-    units: dict[str, float], bytes_in: int, bytes_out: int, ns: float, limit: str
-) -> None:
+def test_the_largest_of_three(units: dict[str, float], bytes_in: int, bytes_out: int, ns: float, limit: str) -> None:
     found = roof(PEAKS, RoofWork(units, bytes_in, bytes_out))
     assert (found.ns, found.limit) == (ns, limit)
 
@@ -58,9 +58,7 @@ def test_the_cut_is_that_of_networkx(rates: dict[tuple[int, int], int], framed: 
     """From two nodes to two others; with headers as large as the payload, half of it."""
     names = [f"n{number}" for number in range(8)]
     header = 64 if framed else 0
-    wires = [
-        Edge(names[a], names[b], EdgeKind.NOC, float(rate), 1.0, 64, header) for (a, b), rate in rates.items()
-    ]
+    wires = [Edge(names[a], names[b], EdgeKind.NOC, float(rate), 1.0, 64, header) for (a, b), rate in rates.items()]
     graph = Graph.of([Node(name, "router") for name in names], wires)
     oracle = networkx.DiGraph()
     oracle.add_nodes_from([*names, "from", "to"])
@@ -171,9 +169,71 @@ def test_the_cut_is_that_of_the_wires_between(plugins: Plugins) -> None:
     assert found.limit == "noc"
 
 
+def products(x: Any, dealt: bool, tl: Any) -> None:
+    """Multiply, 64 times on all PEs together: 16 times each, or on the third one more."""
+    tiles = tl.zeros((128, 128), "f16"), tl.zeros((128, 128), "f16")
+    before = tl.dot(*tiles, wait=False)
+    for _ in range(((9, 9, 37, 9) if dealt else (16,) * 4)[tl.program_id(0)] - 1):
+        each = tl.dot(*tiles, wait=False)
+        tl.wait(before)
+        before = each
+    tl.wait(before)
+
+
+FAST: dict[str, Any] = {
+    "base": "tiny", "title": "one fast PE",
+    "overrides": [{"match": "*.pe2.pe_gemm", "params": {"clock": "4 GHz"}}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dealt", [True, False])
+def test_the_roof_of_unequal_units_is_that_of_all_together(dealt: bool) -> None:
+    """Whoever does the work: three arrays of 4096 operations per ns and one of 16,384."""
+    run = kb.run(lambda rt: rt.launch(products, rt.empty((16,), "f32"), dealt), FAST, data=False)
+    found = run.part(RunVerdict)
+    assert found is not None and found.roof_ns == pytest.approx(64 * 2 * 128**3 / (3 * 4096 + 16384))
+    assert found.roof_ns < run.phases["kernel"]
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_no_schedule_goes_below_the_roof_of_units_with_several_servers(servers: int) -> None:
+    """Tiles of a composite, which all of them work on: the roof is so many times lower."""
+
+    def gelu(x: Any, y: Any, tl: Any) -> None:
+        at = tl.program_id(0) * 256 * 256
+        tl.wait(
+            tl.composite("math", tl.ref(x + at, (256, 256)), None, y + at, math_op="gelu_erf", tile_m=64, tile_n=64)
+        )
+
+    def bench(rt: Any) -> None:
+        rt.launch(gelu, *(rt.empty((1024, 256), "f32", name=name) for name in "xy"))
+
+    def kernel(count: int) -> tuple[float, float]:
+        run = kb.run(bench, "tiny", set=[f"components.pe_math.params.servers={count}"], data=False)
+        found = run.part(RunVerdict)
+        assert found is not None and found.roof_ns is not None
+        return found.roof_ns, run.phases["kernel"]
+
+    (alone, _), (roof_ns, took) = kernel(1), kernel(servers)
+    assert roof_ns < took
+    assert roof_ns == pytest.approx(alone / servers) or servers == 4  # where memory sets it
+
+
 def test_the_tool_has_a_row_for_each_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_tool("roof", "--data", "gemm-composite@tiny,M=64,N=64,K=64,cube.pes=2") == 0
     row = capsys.readouterr().out.splitlines()[-1].split(" | ")
     assert row[0] == "| `gemm-composite@tiny,M=64,N=64,K=64,cube.pes=2`"
     assert row[2:4] == ["130 ns", "hbm"]  # 3 * 64 * 64 * 2 B, two slices of 94.5 B per ns
     assert float(row[4].rstrip(" |")) > 1
+
+
+def test_nothing_is_known_of_memories_without_a_peak() -> None:
+    assert roof(Peaks({}, hbm=0.0, noc_in=10.0, noc_out=10.0), RoofWork({}, 100, 50)).hbm_ns == 0
+
+
+def test_a_time_below_the_roof_is_no_share_of_it() -> None:
+    """It says of a model that it is wrong."""
+    assert RunVerdict("data verified", True, 100.0, 38.0, 4160.0, "hbm").lines[0] == (
+        "kernel 38 ns, where the machine's roof allows 4.16 us (by HBM): a model does less than it is asked for, or "
+        "declares too low a peak; data verified."
+    )

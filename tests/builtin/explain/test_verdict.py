@@ -115,8 +115,12 @@ def rows_of_one_page(a: Any, c: Any, tl: Any) -> None:
 @pytest.mark.parametrize(
     ("kernel", "cause", "setting"),
     [
-        (pages_of_one_load_each, "walks of page tables (pe_mmu)", "components.pe_mmu.params.walk_time=1 ps"),
-        (rows_of_one_page, "the latency of the way there and back", "components.hbm_ctrl.params.overhead=1 ps"),
+        (pages_of_one_load_each, "translation of addresses (pe_mmu)", "components.pe_mmu.params.walk_time=1 ps"),
+        (
+            rows_of_one_page,
+            "the latency of the way there and back, memory's too",
+            "components.hbm_ctrl.params.overhead=1 ps",
+        ),
     ],
 )
 def test_what_loads_are_made_of_gains_when_it_goes(kernel: Any, cause: str, setting: str) -> None:
