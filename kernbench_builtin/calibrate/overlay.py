@@ -42,7 +42,7 @@ def remark(fitted: FittedValue) -> str:
     unknown = fitted.unknown
     limits = f"{unknown.text(unknown.low)} to {unknown.text(unknown.high)}"
     if fitted.limit is not None:
-        return f"{unknown.name}, on the {fitted.limit} limit of {limits}: the rows would have it beyond"
+        return f"{unknown.name}, on the {fitted.limit} limit of {limits}; it may lie beyond"
     error = "as many values as rows" if fitted.error is None else f"+- {fitted.error:.1%} in 95 of 100 fits"
     return f"{unknown.name}, {error}, within {limits}"
 

@@ -70,7 +70,7 @@ def summary(found: Calibrated) -> list[str]:
         )
     for one in found.values:
         if one.limit is not None:
-            lines.append(f"{one.unknown.name} lies on its {one.limit} limit: the rows would have it beyond.")
+            lines.append(f"{one.unknown.name} lies on its {one.limit} limit: it may lie beyond.")
     return lines
 
 

@@ -177,7 +177,10 @@ def peaks_of(session: GraphEngine, sips: Collection[int]) -> Peaks:
 
 
 def _sustained(memory: Any) -> float:
-    """Return the bytes per ns of a memory: its peak, without what refresh takes where the model counts that."""
+    """Return the bytes per ns of a memory: its peak, and of it what its model ever lets through.
+
+    A refresh that the model makes at its time counts for nothing: a short kernel may lie between two.
+    """
     geometry = getattr(memory, "geometry", None)
     return float(memory.peak_bandwidth * (1.0 if geometry is None else geometry().sustained))
 

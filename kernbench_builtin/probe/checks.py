@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -36,7 +38,11 @@ def _against_bound(one: MeasuredTransfer) -> Iterator[str]:
 
 
 def _farther_not_faster(measured: Sequence[MeasuredTransfer]) -> Iterator[str]:
-    """Compare transfers that differ in nothing but the way: same size, direction, source and kind of memory."""
+    """Compare transfers that differ in nothing but the way: same size, direction, source and kind of memory.
+
+    Farther is what has the longer wires and no node of any kind less on its way: a cube that is near by its wires may
+    be behind more routers.
+    """
     groups: dict[tuple[object, ...], list[MeasuredTransfer]] = {}
     for one in measured:
         memory = one.case.memory.rpartition(".")[2].rstrip("0123456789")
@@ -45,7 +51,8 @@ def _farther_not_faster(measured: Sequence[MeasuredTransfer]) -> Iterator[str]:
         for near, far in pairwise(sorted(group, key=lambda one: one.distance_ns)):
             # what depends on the hour (a refresh in between) may be quicker from farther, or later
             fair = far.exact and near.exact
-            if fair and far.total_ns < near.total_ns and far.distance_ns > near.distance_ns:
+            farther = far.distance_ns > near.distance_ns and _nodes(near) <= _nodes(far)
+            if fair and farther and far.total_ns < near.total_ns:
                 yield (
                     f"{_named(far)} took {format_time(far.total_ns)}, less than {_named(near)} with "
                     f"{format_time(near.total_ns)}, though it is farther."
@@ -73,6 +80,11 @@ def _host_reads_not_faster(measured: Sequence[MeasuredTransfer]) -> Iterator[str
                 f"{_named(one)} took {format_time(one.total_ns)}, less than the {format_time(other.total_ns)} of "
                 f"{_named(other)}; a read makes the way twice."
             )
+
+
+def _nodes(one: MeasuredTransfer) -> Counter[str]:
+    """Count the nodes on a way by kind, which is their name without numbers."""
+    return Counter(re.sub(r"\d+", "", node.rpartition(".")[2]) for node in one.path)
 
 
 def _named(one: MeasuredTransfer) -> str:

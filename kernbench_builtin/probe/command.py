@@ -39,7 +39,8 @@ def _probe(ctx: click.Context, /, timeout_s: float | None, cached: bool, **optio
     for mode in MODES:
         for option in mode.OPTIONS:
             if option.name in given - own:
-                needs = f"must be given together with {mode.FLAG}" if mode.FLAG else f"must not go with {chosen.FLAG}"
+                flag = mode.FLAG if mode.FLAG not in option.opts else ""
+                needs = f"must be given together with {flag}" if flag else f"must not go with {chosen.FLAG}"
                 raise UsageError(f"option {option.opts[0]} {needs}; see 'kernbench probe --help'.")
     shell = ctx.ensure_object(Shell)
     asked = {name: options[name] for name in own}

@@ -232,6 +232,13 @@ def test_a_model_that_is_faster_when_far_is_caught() -> None:
         check_probes(Same(), [far, near])
 
 
+@pytest.mark.parametrize("overhead", ["6ns", "40ns"])
+def test_slow_routers_are_no_fault(prober: Probers, overhead: str) -> None:
+    """The nearest cube is near by its wires, and behind more routers than the farthest PE of the own one."""
+    probing = prober("default", f"components.router.params.overhead={overhead}")
+    check_probes(probing, [probing.measure(case, 4096) for case in probing.cases()])
+
+
 def test_what_is_not_exact_is_not_measured_a_second_time() -> None:
     """Wider wires tell nothing where a refresh may come in between."""
     case = Case("load x", "read", "pe", "a.hbm_ctrl0")
@@ -361,6 +368,10 @@ class TestCommand:
             (
                 ["--dram", "--from", "host"],
                 "error: option --from must not go with --dram; see 'kernbench probe --help'.\n",
+            ),
+            (
+                ["--dram", "--traffic", "uniform"],
+                "error: option --dram must not go with --traffic; see 'kernbench probe --help'.\n",
             ),
         ],
     )
