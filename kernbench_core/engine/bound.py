@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
@@ -22,14 +22,20 @@ if TYPE_CHECKING:
 _GRID = 1 << 16
 
 
-def formula_latency(graph: Graph, components: Mapping[str, ComponentBase], transaction: Transaction) -> float:
+Hops: TypeAlias = "dict[tuple[str, str], tuple[float, float, int, int, ComponentBase]]"
+"""What is known of hops: latency on the grid, bandwidth, payload and header bytes of the wire, and where it ends."""
+
+
+def formula_latency(
+    graph: Graph, components: Mapping[str, ComponentBase], transaction: Transaction, hops: Hops | None = None
+) -> float:
     """Return the least time in ns of the round trip of `transaction`, which must not have been sent.
 
     Counted from the moment it enters its first wire to the moment its answer has wholly arrived.
-    `transaction` is turned around by the call.
+    `transaction` is turned around by the call. Calls for one machine may share `hops`, an empty dict at first.
     """
     memory = components[transaction.path[-1]]
-    walk = _Walk()
+    walk = _Walk(hops=hops)
     walk.along(graph, components, transaction)
     walk.through_channels(memory, transaction, starts_leg=not memory.acts_on_head(transaction))
     if transaction.op == "write":
@@ -67,21 +73,26 @@ def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: 
 class _Walk:
     """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends; one node may be `instant`."""
 
-    def __init__(self, instant: ComponentBase | None = None) -> None:
+    def __init__(self, instant: ComponentBase | None = None, hops: Hops | None = None) -> None:
         self.total = 0.0
         self._slowest = 0.0
         self._instant = instant
+        self._hops: Hops = {} if hops is None else hops
 
     def along(self, graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> None:
-        edges, nbytes, end = graph.edges, msg.nbytes, msg.path[-1]
+        hops, nbytes, end = self._hops, msg.nbytes, msg.path[-1]
         total, slowest = self.total, self._slowest
         for hop in pairwise(msg.path):
-            edge = edges[hop]
-            total += _on_grid(edge.latency)
-            took = _duration(nbytes, edge.bandwidth, edge.payload_bytes, edge.header_bytes)
+            known = hops.get(hop)
+            if known is None:
+                edge, node = graph.edges[hop], components[hop[1]]
+                wire = _on_grid(edge.latency), edge.bandwidth, edge.payload_bytes, edge.header_bytes
+                known = hops[hop] = (*wire, node)
+            latency, bandwidth, payload_bytes, header_bytes, node = known
+            total += latency
+            took = _duration(nbytes, bandwidth, payload_bytes, header_bytes)
             if took > slowest:
                 slowest = took
-            node = components[hop[1]]
             if not node.acts_on_head(msg):
                 total += slowest
                 slowest = 0.0
@@ -93,7 +104,8 @@ class _Walk:
         if starts_leg:
             self.end_leg()
         used = list(memory.channels(transaction))
-        self._slowest = max([self._slowest, *(_on_grid(nbytes / bandwidth) for nbytes, bandwidth, _ in used)])
+        for nbytes, bandwidth, _ in used:
+            self._slowest = max(self._slowest, _on_grid(nbytes / bandwidth))
         # the slowest channel need not be the one of the longest latency
         self.total += min((_on_grid(latency) for _, _, latency in used), default=0.0)
 
