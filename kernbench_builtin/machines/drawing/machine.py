@@ -49,7 +49,13 @@ def draw_machine(
     ['cube0', 'io0', 'host']
     """
     models, wires = _Numbered(), _Numbered()
-    numbers = {node.id: models.number(_model(node, sources, declared)) for node in graph.nodes.values()}
+    numbers, known_models = dict[str, int](), dict[str, int]()
+    for node in graph.nodes.values():
+        told = {} if sources is None else sources(node)
+        alike = repr((node.kind, node.impl, node.params, told))
+        if alike not in known_models:
+            known_models[alike] = models.number(_model(node, told, declared))
+        numbers[node.id] = known_models[alike]
     scenes = _Scenes(graph, numbers)
     scenes.fill(wires)
     extent = _extent(graph)
@@ -87,8 +93,7 @@ def _outermost_first(each: tuple[str, PartScene]) -> tuple[int, bool, list[tuple
     )  # fmt: skip
 
 
-def _model(node: Node, sources: ParameterSources | None, declared: Declarations | None) -> Mapping[str, Any]:
-    told = {} if sources is None else sources(node)
+def _model(node: Node, told: Mapping[str, str], declared: Declarations | None) -> Mapping[str, Any]:
     kinds = {} if declared is None else {param.name: param.dimension for param in declared(node)}
     params = [
         [name, with_unit(_plain(value), kinds.get(name)), told.get(name, "")] for name, value in node.params.items()
@@ -127,7 +132,10 @@ class _Scenes:
                 self._show(part, node.id)
         for edge in self._graph.edges.values():
             number = wires.number(_wire(edge))
-            for part in dict.fromkeys([*parts_around(part_of(edge.src)), *parts_around(part_of(edge.dst))]):
+            inside, other = part_of(edge.src), part_of(edge.dst)
+            # inside of one part, those around it show both ends as one thing
+            parts = (inside,) if inside == other else dict.fromkeys((*parts_around(inside), *parts_around(other)))
+            for part in parts:
                 if thing_in(part, edge.src) != thing_in(part, edge.dst):
                     scene, pair = self.found[part], (self._show(part, edge.src), self._show(part, edge.dst))
                     wire = (relative(part, edge.src), relative(part, edge.dst), number)
