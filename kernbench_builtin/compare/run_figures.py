@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
@@ -11,6 +13,7 @@ from typing import Any, Final, Protocol
 from kernbench_builtin.compare.figures import COLUMNS, FigureTable, RunFigures
 from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_core.spread import TimeSpread
+from kernbench_core.units import DIMENSIONS, NUMBER, parse_quantity
 
 #: Keys of a manifest that are told otherwise, or that change no figure.
 _NO_OPTIONS: Final = {
@@ -22,7 +25,7 @@ _EARLIER: Final = "an earlier kernbench wrote it; run it again"
 _VALUES: Final = 4
 _NO_LINKS: Final = "run it with --out, or with --links all"
 _NO_PATH: Final = "run it with --explain"
-
+_QUANTITY: Final = re.compile(rf"({NUMBER})\s*(\S+)")
 
 #: What is read of links.
 LINK_COLUMNS: Final = ("name", "kind", *COLUMNS["link"])
@@ -215,7 +218,7 @@ def _causes(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "params": {name: _plain(value) for name, value in result["params"].items()},
         **({"launches": dict(_asked(launches))} if launches else {}),
         "options": dict(_flat(options)),
-        "configuration": dict(_flat(manifest.get("configuration") or {})),
+        "configuration": {key: _spelled(each) for key, each in _flat(manifest.get("configuration") or {})},
         "sources": dict(_sources(result, manifest.get("bench") or {})),
         "models": dict(result.get("models") or {}),
         "plugins": {each["plugin"]: f"{each['distribution']} {each['version']}" for each in plugins},
@@ -268,6 +271,13 @@ def _sources(result: Mapping[str, Any], bench: Mapping[str, Any]) -> Iterator[tu
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _spelled(value: Any) -> Any:
+    """Return a quantity in the usual unit of its dimension, however it is written; anything else as it is."""
+    found = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    kind = next((kind for kind in DIMENSIONS.values() if found and found[2] in kind.units), None)
+    return value if kind is None else kind.text(parse_quantity(value, kind.name, minimum=-math.inf))
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from kernbench_builtin.compare import RunFigures
 from kernbench_builtin.compare.run_figures import figures_of_json
 from tests.builtin.report.pages import result
@@ -33,6 +35,15 @@ def test_totals() -> None:
     assert found.tables["kernel"].rows == {"k": (2, 10.0, 128.0, 64)}
     bare = figures(kernels=None, launches=[]).totals
     assert [bare[name] for name in ("kernel_time_ns", "launches", "flop", "hbm_bytes")] == [0.0, 0, 0.0, 0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("128GB/s", "0.128 TB/s"), ("8 ns", "8000ps"), ("64 KiB", "65536 B"), ("-1 mm", "-1000 um"), ("many", "many")],
+)
+def test_a_quantity_written_otherwise_is_the_same(one: str, other: str) -> None:
+    found = [figures({"configuration": {"a": each}}).causes["configuration"] for each in (one, other, "9 ns")]
+    assert found[0] == found[1] != found[2]
 
 
 def test_the_configuration_is_flat() -> None:
