@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kernbench_builtin.explain.advice.advice import advise
-from kernbench_builtin.explain.advice.facts import Facts, Queueing, facts_of, kind_of
+from kernbench_builtin.explain.advice.facts import Facts, Outline, Queueing, facts_of, kind_of, outline_of
 from kernbench_builtin.explain.advice.rule import Advice
 from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
@@ -29,6 +29,8 @@ _MOST_LINES, _ENOUGH = 3, 0.8
 _BUSY: Final = 0.6
 #: Arrays of composites do so that are at work for less, as pipelines fill and drain.
 _AT_WORK: Final = 0.4
+#: Of so many ops causes are looked for, which takes about 200 B for each.
+_MOST_OPS: Final = 1 << 23
 #: Pieces of advice in the few lines.
 _TRIED: Final = 2
 #: What tells more, with the part of runs that does.
@@ -165,13 +167,18 @@ class RunVerdict:
 
 def verdict_of(session: GraphEngine) -> RunVerdict:
     """Return the verdict on what has run so far, without its `data`."""
-    facts, total = facts_of(session), session.hardware.env.now
+    total, long = session.hardware.env.now, len(session.op_log) > _MOST_OPS
+    found = outline_of(session) if long else None
+    if found is not None:
+        outline, _ = found
+        limiter = _limiter(outline.path, lambda _: "")
+        return RunVerdict("", True, total, outline.kernel_ns, kernel=_named(outline), limiter=limiter)
+    facts = None if long else facts_of(session)
     if facts is None:
         kernel, limiter = _so_far(session)
         return RunVerdict("", True, total, kernel=kernel, limiter=limiter)
-    named = f"{facts.kernel}, {_times(facts)}: " if facts.kernels > 1 or facts.launches > 1 else ""
     return RunVerdict(
-        "", True, total, facts.kernel_ns, facts.roof.ns or None, _limit(facts.roof), named, limiter_of(facts),
+        "", True, total, facts.kernel_ns, facts.roof.ns or None, _limit(facts.roof), _named(facts), limiter_of(facts),
         advise(facts),
     )  # fmt: skip
 
@@ -205,10 +212,13 @@ def _limit(found: Roof) -> str:
     return found.limit if found.limit != "compute" else max(units, key=lambda kind: units[kind], default="compute")
 
 
-def _times(facts: Facts) -> str:
+def _named(facts: Facts | Outline) -> str:
+    """Say which kernel is meant, where there are several, or several launches of it."""
+    if facts.kernels == facts.launches == 1:
+        return ""
     share = facts.own_ns / facts.kernel_ns if facts.kernel_ns else 0.0
     launches = "1 launch" if facts.launches == 1 else f"{facts.launches} launches"
-    return f"{launches} and {min(share, 1.0):.0%} of the time of all kernels"
+    return f"{facts.kernel}, {launches} and {min(share, 1.0):.0%} of the time of all kernels: "
 
 
 def with_data(verdict: RunVerdict, result: RunResult) -> RunVerdict:

@@ -200,18 +200,38 @@ def kind_of(call: PathCall) -> str:
     return _KINDS.get(call.unit, "compute")
 
 
-def facts_of(session: GraphEngine) -> Facts | None:
-    """Return what a run shows so far; None where no launch of it is over."""
-    launches, kernels = [*launches_of(session)], kernels_of(session)
-    if not launches or kernels is None:
-        return None
+@attrs.frozen
+class Outline:
+    """The times of a run alone, as `Facts` has them: what is known of one of any length."""
+
+    kernel: str
+    kernel_ns: float
+    launches: int
+    kernels: int
+    own_ns: float
+    path: tuple[PathCall, ...]
+
+
+def outline_of(session: GraphEngine) -> tuple[Outline, list[LaunchFigures]] | None:
+    """Return the outline of a run so far, and the launches of its kernel; None where no launch is over."""
     named: dict[str, list[LaunchFigures]] = {}
-    for each in launches:
+    for each in launches_of(session):
         named.setdefault(each.kernel, []).append(each)
+    if not named:
+        return None
     times_of = {name: _together(found) for name, found in named.items()}
     kernel = max(times_of, key=times_of.__getitem__)
     own = named[kernel]
-    path = _added(own)
+    phases = _phases(session)
+    return Outline(kernel, phases["kernel"], len(own), len(named), times_of[kernel], _added(own)), own
+
+
+def facts_of(session: GraphEngine) -> Facts | None:
+    """Return what a run shows so far; None where no launch of it is over."""
+    launches, kernels, found = [*launches_of(session)], kernels_of(session), outline_of(session)
+    if found is None or kernels is None:
+        return None
+    outline, own = found
     last = max(own, key=lambda each: each.time_ns)
     handles = session.shared.launches
     number = next(at for at, h in enumerate(handles) if h.launch.ended_ns and _began(h) == last.started_ns)
@@ -234,12 +254,12 @@ def facts_of(session: GraphEngine) -> Facts | None:
         triton=session.shared.places_arrays,
         reads=any(state.elements_read for state in states),
         roof=roof(peaks_of(session, sips), work_on(session, bytes_of)),
-        kernel=kernel,
-        launches=len(own),
-        kernels=len(named),
-        own_ns=times_of[kernel],
-        path_ns=sum(call.ns for call in path),
-        path=path,
+        kernel=outline.kernel,
+        launches=outline.launches,
+        kernels=outline.kernels,
+        own_ns=outline.own_ns,
+        path_ns=sum(call.ns for call in outline.path),
+        path=outline.path,
         last=last,
         overlap=_overlap(session, last),
         mean_ns=sum(times) / len(times),

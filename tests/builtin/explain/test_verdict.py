@@ -402,3 +402,13 @@ def test_a_run_that_a_limit_ends_says_what_limited_it() -> None:
             kb.run(bench, "tiny", data=False, max_events=events)
         last = str(limited.value).splitlines()[-1].strip()
         assert last.startswith(begin) and last.endswith(end)
+
+
+def test_of_very_many_ops_the_times_are_told_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Causes are looked for in all ops at once, which has to fit into memory."""
+    whole = verdict(multiplies)
+    monkeypatch.setattr("kernbench_builtin.explain.verdict._MOST_OPS", 8)
+    found = verdict(multiplies)
+    assert whole.limiter is not None and found.limiter is not None
+    assert (found.kernel_ns, found.limiter.lines) == (whole.kernel_ns, whole.limiter.lines)
+    assert (found.roof_ns, found.limiter.cause, found.advice) == (None, "", ())
