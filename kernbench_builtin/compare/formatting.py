@@ -192,7 +192,7 @@ def _each(row: MovedRow) -> str:
     shares = {share_text(each) for each in row.moved}
     if len(shares) == 1:
         share = shares.pop()
-        return {"gone": "only in A", "new": "only in B", "from 0": "idle before"}.get(share, share)
+        return {"gone": "only in A", "new": "only in B", "from 0": "0 before"}.get(share, share)
     return ", ".join(f"{figure_name(each.figure)} {share_text(each)}" for each in row.moved)
 
 

@@ -22,13 +22,13 @@ class Trips:
     """Add up what a DMA's transfers of memory took, in ns: explanations ask what the PE's loads and stores waited for.
 
     Of each chunk, from when it got its place: `set_up`, `translation` of its addresses, the `scratchpad`'s end of it
-    with the waits there, and its round trip over the fabric in the parts that `MsgBase` has. All
-    commands together took `served` ns here, and `way` ns to come.
+    with the waits there, and its round trip over the fabric in the parts that `MsgBase` has. All commands together took
+    `served` ns here, and `way` ns to come.
     """
 
     __slots__ = (
-        "number", "overhead", "propagation", "queueing", "scratchpad", "serialisation", "served", "service", "set_up",
-        "translation", "way",
+        "number", "overhead", "propagation", "queueing", "scratchpad", "serialisation", "served", "service",
+        "set_up", "translation", "way",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -21,7 +21,8 @@ cdef class _ChunkMsg(MsgBase):
 cdef class PeDma(ComponentBase):
     # as it has a dict, calls of what is cpdef look there first for what overrides it: what nobody overrides is cdef
     cdef dict __dict__
-    cdef readonly Trips trips
+    cdef readonly tuple trips
+    cdef Trips _read_trips, _write_trips
     cdef public double _descriptor_overhead, _overhead
     cdef public DmaChannel _reads, _writes
     cdef public dict _active, _paths

@@ -66,7 +66,9 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         # chunks are served, though by events and not by processes: a worker for each would cost more than they do
         self._active: dict[_ChunkMsg, None] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
-        self.trips = Trips()
+        self._read_trips, self._write_trips = Trips(), Trips()
+        #: What reads took, and what writes and atomic ops did.
+        self.trips = self._read_trips, self._write_trips
         self._mmu: Any = None
         self._tcm: Any = None
         #: The same, where they are kernbench's own: these can be asked without objects made of numbers.
@@ -312,7 +314,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         """Take the answer of a chunk; what was read goes on to the scratchpad."""
         fabric, end = self.fabric, self._time.now
         fabric.note_round_trip(sent)
-        trips = self.trips
+        trips = self._read_trips if chunk_msg.job.op == "read" else self._write_trips
         trips.add(sent)
         trips.set_up += chunk_msg.ready - chunk_msg.taken - chunk_msg.translation
         trips.translation += chunk_msg.translation
@@ -354,7 +356,7 @@ A push ends when its last byte is on the wire to the router. A descriptor ends w
         job, now = chunk_msg.job, self._time.now
         asked = job.msg
         if not isinstance(asked, DmaOrder):
-            trips = self.trips
+            trips = self._read_trips if job.op == "read" else self._write_trips
             trips.served += now - asked.tail
             trips.way += asked.propagation + asked.serialisation + asked.overhead
         asked.queueing += job.began - asked.tail

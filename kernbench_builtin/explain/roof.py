@@ -162,10 +162,11 @@ def _push(
 
 
 def peaks_of(session: GraphEngine, sips: Collection[int]) -> Peaks:
-    """Return the peaks of some packages of the machine of a session."""
-    graph, components = session.hardware.graph, session.hardware.components
+    """Return the peaks of some packages of the machine of a session, with all memories that launches used."""
+    graph, components, meter = session.hardware.graph, session.hardware.components, meter_of(session)
     own = {name: node for name, node in graph.nodes.items() if node.sip in sips}
-    memories = [name for name, node in own.items() if node.kind == "hbm_ctrl"]
+    used = {graph.nodes[name].sip for work in (() if meter is None else meter.work()) for name in work.memories}
+    memories = [n for n, node in graph.nodes.items() if node.kind == "hbm_ctrl" and node.sip in {*sips, *used}]
     doors = [name for name, node in own.items() if node.kind == "pe_dma"]
     units: dict[str, float] = {}
     speeds = _speeds(session)
@@ -286,21 +287,20 @@ def touched(session: GraphEngine, accesses: Sequence[HbmAccess]) -> tuple[list[B
     )
 
 
-def loads_of_others(
+def loads_of_stored(
     session: GraphEngine, accesses: Sequence[HbmAccess], launch: int, pe: int
 ) -> npt.NDArray[np.int64]:  # fmt: skip
-    """Return the rows of a PE's loads, in one launch, of bytes that other PEs store in it, before or after."""
+    """Return the rows of a PE's loads, in one launch, of bytes that any PE stores in it, before or after."""
     op_pe, found = session.op_log.columns.op_pe, [_NO_SPANS[:, 0]]
-    during = [(access, access.launch == launch, take(op_pe, access.rows) == pe) for access in accesses]
-    stores = (access.bytes_of(inside & ~own) for access, inside, own in during if access.writes)
-    stored = joined(_NO_SPANS, *stores)
-    for access, inside, own in during:
-        if not access.writes and len(stored):
+    stored = joined(_NO_SPANS, *(each.bytes_of(each.launch == launch) for each in accesses if each.writes))
+    for access in accesses if len(stored) else ():
+        if not access.writes:
             base, row_bytes, count, pitch = access.table.T
             at = np.searchsorted(stored[:, 1], base, "right")
             begins = np.append(stored[:, 0], np.iinfo(np.int64).max)[at]
             meets = begins < base + (count - 1) * pitch + row_bytes
-            found.append(access.rows[inside & own & (access.each(meets) > 0)])
+            own = (access.launch == launch) & (take(op_pe, access.rows) == pe)
+            found.append(access.rows[own & (access.each(meets) > 0)])
     return np.concatenate(found)
 
 

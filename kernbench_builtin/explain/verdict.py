@@ -29,6 +29,8 @@ _MOST_LINES, _ENOUGH = 3, 0.8
 _BUSY: Final = 0.6
 #: Arrays of composites do so that are at work for less, as pipelines fill and drain.
 _AT_WORK: Final = 0.4
+#: ... and nearly as long as the DMA.
+_NEARLY: Final = 0.8
 #: Of so many ops causes are looked for, which takes about 200 B for each.
 _MOST_OPS: Final = 1 << 23
 #: Pieces of advice in the few lines.
@@ -304,14 +306,18 @@ def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 def cause_of(facts: Facts, kind: str) -> str:
     """Return why calls of a kind take what they take, "" where that is not known."""
+    if facts.mixed:  # what the run shows is of other kernels, too
+        return ""
     if facts.roof.ns >= _AT_THE_ROOF * facts.kernel_ns:
         limit = _limit(facts.roof)
         return f"at the roof of {_LIMITS.get(limit, limit)}"
     if kind in ("load", "store"):
-        return _way(facts, facts.of_commands)
+        return _way(facts, kind)
     if kind in ("product", "compute"):
-        computing = sum(call.ns for each in ("product", "compute") for call in facts.calls(each))
-        return _MADE_OF["unit"] if facts.overlap.working_ns < computing / 2 else ""
+        calls = facts.calls(kind)
+        each = sum(call.ns for call in calls) / (sum(call.commands for call in calls) or 1)
+        longest = max((facts.longest.get(call.unit, each) for call in calls), default=each)
+        return _MADE_OF["unit"] if longest < each / 2 else ""
     links = facts.use("scale_up wire") if kind == "message" else None
     if links is not None and links.utilisation > _BUSY:
         return f"for links between packages, the busiest at work {links.utilisation:.0%} of the time"
@@ -322,29 +328,26 @@ def cause_of(facts: Facts, kind: str) -> str:
 
 def _of_composite(facts: Facts) -> str:
     """Say which stage of tiles sets the pace, or that all wait for the way between them."""
-    array = facts.use("pe_gemm")
-    if array is not None and array.mean_utilisation > _AT_WORK:
+    array, at_work = facts.use("pe_gemm"), {**facts.at_work, "pe_scheduler": 0.0}
+    sets_pace = at_work.get("pe_gemm", 0.0) > _NEARLY * at_work.get("pe_dma", 0.0)
+    if array is not None and (array.mean_utilisation > _BUSY or (array.mean_utilisation > _AT_WORK and sets_pace)):
         return f"for its products: arrays are busy {array.mean_utilisation:.0%} of the time"
     for unit, stage in (("pe_fetch_store", "bringing tiles to its units"), ("pe_math", "its math")):
         if facts.at_work.get(unit, 0.0) > _BUSY:
             return f"for {stage}: {unit} is at work {facts.at_work[unit]:.0%} of the time"
-    at_work = [share for unit, share in facts.at_work.items() if unit != "pe_scheduler"]
-    if max(at_work, default=1.0) < _AT_WORK:
+    if max(at_work.values()) < _AT_WORK:
         return "for the way of tiles from unit to unit"
-    way = _way(facts)
+    way = _way(facts, "composite")
     return f"for its loads and stores{': ' + way if way else ''}"
 
 
-def _way(facts: Facts, control: float = 0.0) -> str:
-    """Say what transfers of DMAs are made of, or which kind of place is at work nearly all the time.
-
-    For a share of it, `control`, they are not in the DMA.
-    """
+def _way(facts: Facts, kind: str) -> str:
+    """Say what loads, stores or both are made of, or which kind of place is at work nearly all the time."""
     full = [use for use in facts.busiest if use.kind in _PLACES and use.mean_utilisation > _BUSY]
     if full:
         most_used = max(full, key=lambda use: use.mean_utilisation)
         return f"for {_PLACES[most_used.kind]}, which are busy {most_used.mean_utilisation:.0%} of the time"
-    trips = facts.own_trips
+    trips, control = facts.own_trips[kind], facts.of_commands[kind] if kind != "composite" else 0.0
     latency = trips["propagation"] + trips["overhead"]
     parts = {
         "set-up": trips["set_up"], "translation": trips["translation"], "queue": trips["queueing"], "latency": latency,

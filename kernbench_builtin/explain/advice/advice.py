@@ -36,11 +36,14 @@ RULES: Final[tuple[Rule, ...]] = (
     messages, in_turn, around, in_sequence,
 )  # fmt: skip
 """All of them, in no order."""
+OF_LAUNCHES: Final[tuple[Rule, ...]] = (idle_pes, uneven, issue, messages, in_turn, around, in_sequence)
+"""Those that look at launches of one kernel alone, and not at what a run shows as a whole."""
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return what the rules say of a run, what could gain most first; then what is about the run, and facts."""
-    found = [each for rule in RULES for each in rule(facts) if each.gain >= LEAST]
+    rules = OF_LAUNCHES if facts.mixed else RULES
+    found = [each for rule in rules for each in rule(facts) if each.gain >= LEAST]
     if facts.kernels > 1:  # of which the slowest is looked at
         found = [
             attrs.evolve(each, sentence=each.sentence.replace("less time.", f"less time of {facts.kernel}."))

@@ -32,6 +32,8 @@ _FEW: Final = 16
 _WIDE: Final = ("f64", "int64", "uint64")
 #: So many products are added up to one element, of so many in all, where a matrix unit does it better.
 _ADDED, _PRODUCTS = 16, 4096
+#: ... of rows and columns: of a matrix and a vector an array would be empty.
+_SIDES: Final = 3
 
 
 @attrs.frozen
@@ -188,7 +190,7 @@ def _by_hand(ops: list[_VectorOps], summed: Mapping[int, set[int]]) -> tuple[flo
     found, added = 0.0, 0
     for product in ops:
         of_fewer = any(0 < np.prod(shape) < product.elements for shape in product.shapes if shape)
-        if product.form.op_name != "mul" or not of_fewer or product.elements < _PRODUCTS:
+        if product.form.op_name != "mul" or not of_fewer or product.elements < _PRODUCTS or len(product.out) < _SIDES:
             continue
         for total in ops:
             of_product = product.number in summed.get(total.number, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
@@ -25,10 +25,11 @@ from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.explain.roof import (
     ByteRanges,
     Roof,
+    common,
     hbm_accesses,
     joined,
     length,
-    loads_of_others,
+    loads_of_stored,
     peaks_of,
     roof,
     touched,
@@ -46,7 +47,11 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.session import GraphEngine
 
-_AROUND = ("set_up", "translation", "scratchpad")
+_MOST_OWN: Final = 0.8
+"""A kernel with so much of the time of all has what a run as a whole shows."""
+_LOOKED_AT: Final = 64
+"""So many launches before one are looked at for what they share."""
+_AROUND: Final = ("set_up", "translation", "scratchpad")
 """What a chunk takes in a DMA besides the parts of its round trip."""
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
@@ -84,15 +89,17 @@ class Facts:
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
     `packages`; `programs` are those of the PE with most, and of all; for `apart_ns` launches waited that need not,
     `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
-    were; its units, by kind, were `at_work` for a share of `last`, and `work` is what it did there. `fill` says what
-    arrays were at work for, `waiting` which line's load in Triton does not go ahead of its loop ("" for all of them),
-    and why. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether they
-    read elements into Python. `trips` are the parts of what chunks took in DMAs, so many `round_trips` with set-up,
-    translation and scratchpad, `own_trips` those of the slowest PE, of whose loads and stores `of_commands` is the
-    share of the way of commands there and back; `queueing` says where they queued. `moved` is what went from and to
-    HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`.
-    `scratchpad` is the most that one held, and what it has. `collector` is the PE of `last` that sends and receives
-    most messages, with how many, and how many there are, of `message_bytes` on average.
+    were; its units, by kind, were `at_work` for a share of `last`, and `work` is what it did there; `loads_stored` says
+    whether it loads what any PE stores there, `longest` how long the longest op of each kind of unit took. Of
+    `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
+    which line's load in Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the
+    host copied anything, `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips`
+    are the parts of what chunks took in DMAs, so many `round_trips` with set-up, translation and scratchpad,
+    `own_trips` those of the slowest PE's loads, stores and both ("composite"), of which `of_commands` is the share of
+    the way of commands there and back; `queueing` says where they queued. `moved` is what went from and to HBM;
+    `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad`
+    is the most that one held, and what it has. `collector` is the PE of `last` that sends and receives most messages,
+    with how many, and how many there are, of `message_bytes` on average.
     """
 
     phases: dict[str, float]
@@ -120,9 +127,13 @@ class Facts:
     slower: float
     at_work: dict[str, float]
     work: PeWork
+    loads_stored: bool
+    longest: dict[str, float]
+    hands_on: bool
+    all_launches: int
     trips: dict[str, float]
-    own_trips: dict[str, float]
-    of_commands: float
+    own_trips: dict[str, dict[str, float]]
+    of_commands: dict[str, float]
     round_trips: int
     queueing: Queueing | None
     busiest: tuple[KernelUse, ...]
@@ -167,6 +178,11 @@ class Facts:
         return sum(self.trips[part] for part in ("set_up", "propagation", "overhead")) / together if together else 0.0
 
     @property
+    def mixed(self) -> bool:
+        """Whether other kernels have much of the time: figures of the whole run are theirs, too."""
+        return self.own_ns < _MOST_OWN * self.kernel_ns
+
+    @property
     def above_roof(self) -> float:
         """The share of the time of kernels beyond their roof: what does the same work otherwise saves no more."""
         return max(0.0, 1 - self.roof.ns / self.kernel_ns) if self.kernel_ns else 0.0
@@ -174,9 +190,11 @@ class Facts:
     @property
     def queued(self) -> float:
         """The share of the path in which loads and stores queue, of the slowest PE's, about."""
-        together = sum(self.own_trips.values())
-        waits = self.share("load") + self.share("store") + self.share("composite")
-        return waits * self.own_trips["queueing"] / together if together else 0.0
+        found = 0.0
+        for kind, trips in self.own_trips.items():
+            together = sum(trips.values())
+            found += self.share(kind) * trips["queueing"] / together if together else 0.0
+        return found
 
     @property
     def busiest_place(self) -> float:
@@ -247,7 +265,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
     more, slower = more_work(session, last)
-    trips, (own_trips, of_commands) = _all_trips(session), _of_pe(session, last.last)
+    trips, own_trips, of_commands = _all_trips(session), *_of_pe(session, last.last)
+    stored = loads_of_stored(session, accesses, number, names.index(last.last))
     return Facts(
         phases=_phases(session),
         copied=any(isinstance(each, MemoryMsg) for each in session.shared.requests),
@@ -273,7 +292,11 @@ def facts_of(session: GraphEngine) -> Facts | None:
         more_work=more,
         slower=slower,
         at_work=_at_work(session, last),
-        work=pe_work(session, last, loads_of_others(session, accesses, number, names.index(last.last))),
+        work=pe_work(session, last, stored),
+        loads_stored=bool(len(stored)),
+        longest=_longest(session, last),
+        hands_on=_hands_on(bytes_of),
+        all_launches=len(launches),
         trips=_parts(trips),
         own_trips=own_trips,
         of_commands=of_commands,
@@ -319,9 +342,17 @@ def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
 
 
 def _apart(handles: Sequence[LaunchHandle]) -> float:
-    """Return for how long launches ran that began when the one before had ended, and shared no PE or tensor with it."""
-    found = 0.0
-    for before, after in pairwise([handle for handle in handles if handle.launch.ended_ns]):
+    """Return for how long launches ran that began when the one before had ended, and shared no PE or tensor with it.
+
+    Nothing where one shares a tensor with another one before that on other PEs: it has to wait for that one.
+    """
+    found, over = 0.0, [handle for handle in handles if handle.launch.ended_ns]
+    for number, after in enumerate(over):
+        own, tensors = {*after.launch.programs}, {*after.tensors}
+        for each in over[max(0, number - _LOOKED_AT) : number]:
+            if tensors & {*each.tensors} and not own & {*each.launch.programs}:
+                return 0.0
+    for before, after in pairwise(over):
         ended, end = (max(each.launch.ended_ns.values()) for each in (before, after))
         shares = {*before.launch.programs} & {*after.launch.programs} or {*before.tensors} & {*after.tensors}
         if not shares and ended <= _began(after):
@@ -380,10 +411,33 @@ def _at_work(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
     return found
 
 
+def _longest(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
+    """Return how long the longest op of a launch took on each kind of unit, in ns."""
+    columns, found = session.op_log.columns, dict[str, float]()
+    start, end = np.asarray(columns.t_start[:]), np.asarray(columns.t_end[:])
+    during = (start >= launch.started_ns) & (start <= launch.ended_ns)
+    most = np.zeros(len(columns.components))
+    np.maximum.at(most, np.asarray(columns.component[:], np.int64)[during], (end - start)[during])
+    for name, number in columns.components.items():
+        kind = name.rpartition(".")[2]
+        found[kind] = max(found.get(kind, 0.0), float(most[number]))
+    return found
+
+
+def _hands_on(bytes_of: tuple[list[ByteRanges], list[ByteRanges]]) -> bool:
+    """Whether a launch reads what one before it wrote."""
+    written = np.zeros((0, 2), np.int64)
+    for read, write in zip(*bytes_of, strict=True):
+        if common(read, written):
+            return True
+        written = joined(written, write)
+    return False
+
+
 def _all_trips(session: GraphEngine) -> list[Trips]:
-    """Return what the DMAs that count their round trips have of them."""
-    found = (getattr(component, "trips", None) for component in session.hardware.components.values())
-    return [trips for trips in found if isinstance(trips, Trips)]
+    """Return what the DMAs that count their round trips have of them, of reads and of writes."""
+    both = (getattr(component, "trips", None) for component in session.hardware.components.values())
+    return [each for trips in both if isinstance(trips, tuple) for each in trips if isinstance(each, Trips)]
 
 
 def _parts(found: Sequence[Trips]) -> dict[str, float]:
@@ -391,12 +445,15 @@ def _parts(found: Sequence[Trips]) -> dict[str, float]:
     return {part: sum(getattr(trips, part) for trips in found) for part in (*_AROUND, *PARTS)}
 
 
-def _of_pe(session: GraphEngine, pe: str) -> tuple[dict[str, float], float]:
-    """Return the same of one PE, and which share of the time of its commands is their way there and back."""
-    trips = getattr(session.hardware.components.get(f"{pe}.pe_dma"), "trips", None)
-    if not isinstance(trips, Trips) or not trips.served:
-        return _parts(()), 0.0
-    return _parts([trips]), 2 * trips.way / (2 * trips.way + trips.served)
+def _of_pe(session: GraphEngine, pe: str) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """Return the same of one PE's loads and stores, and which share of their time is the way of commands."""
+    trips = getattr(session.hardware.components.get(f"{pe}.pe_dma"), "trips", None) or (Trips(), Trips())
+    loads, stores = trips
+    kinds = {"load": [loads], "store": [stores], "composite": [loads, stores]}
+    ways = {kind: (2 * sum(each.way for each in found), sum(each.served for each in found))
+            for kind, found in kinds.items()}  # fmt: skip
+    shares = {kind: way / (way + served) if served else 0.0 for kind, (way, served) in ways.items()}
+    return {kind: _parts(found) for kind, found in kinds.items()}, shares
 
 
 def _bursts(spans: ByteRanges) -> ByteRanges:

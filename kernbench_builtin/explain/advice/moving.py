@@ -57,7 +57,7 @@ def far_data(facts: Facts) -> Iterator[Advice]:
         if facts.triton or (not shared and moved.owned < moved.cube / 2):  # a gather has no place that is near
             yield noted("far-cube", told, gain)
         else:
-            way = "give each cube a copy (placement={'cube': kb.Replicate(), …})"
+            way = "give each cube a copy (placement={'cube': kb.Replicate(), …}; the host copies more)"
             way = way if shared else "place tensors so that each PE reads its own cube's HBM (placement=kb.Shard(…))"
             yield suggested("far-cube", way, told, gain)
 
@@ -81,7 +81,8 @@ def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
     elif gain > LEAST:
         yield suggested("far-package", one, told, min(gain, facts.above_roof))
     elif shared and not facts.triton:
-        yield suggested("far-package", "give each package a copy (placement={'sip': kb.Replicate(), …})", told, saved)
+        way = "give each package a copy (placement={'sip': kb.Replicate(), …}; the host copies more)"
+        yield suggested("far-package", way, told, saved)
     else:  # of what all write and read no place is near
         yield noted("far-package", told, saved)
 
@@ -105,7 +106,7 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     if facts.triton and why and not line:
         change = "num_stages=3" if "num_stages" in why else "drop --no-pipeline-loops"
         yield suggested("loads-ahead", change, f"{why}; {told}", could)
-    elif facts.triton or turns <= 2 or facts.reads or facts.share("message") > 0.1:
+    elif facts.triton or turns <= 2 or facts.reads or facts.share("message") > 0.1 or facts.loads_stored:
         yield noted("loads-ahead", told, could)
     else:
         change = f"issue tl.load{at_line(load)} one turn of its loop earlier, with wait=False"
@@ -162,7 +163,7 @@ def between_launches(facts: Facts) -> Iterator[Advice]:
             f"{share:.0%} of what PEs load they had stored in another launch, and {format_bytes(room - most)} of the "
             f"scratchpad are free for {format_bytes(round(each))}"
         )
-        change = "do the work of these launches in one, and keep in the scratchpad what is handed on"
+        change = "do the work of these launches in one, keep what is handed on, and send other PEs what they need"
         yield suggested("between-launches", change, told, waits(facts) * share)
 
 
@@ -174,7 +175,7 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
     used = facts.distinct / facts.burst_bytes if facts.burst_bytes else 1.0
     if used < 0.5:
         told = f"{used:.0%} of the bytes of each burst of HBM ({BURST} B) are used, by any program"
-        gain = share * (1 - used)
+        gain = share * (1 - used) * (1 - facts.latency)  # the way there and back stays
         if _scattered(facts):
             change = "lay out together in memory what a program loads together (an array for each field of structs)"
             yield suggested("scattered", change, told, gain)
@@ -215,7 +216,9 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
         return
     told = f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency"
     gain = share * facts.latency * (1 - 1 / LARGER)
-    if turns >= LARGER:
+    if facts.loads_stored:  # a turn may need what the one before stored
+        yield noted("small-transfers", told, gain)
+    elif turns >= LARGER:
         told += f", and a program waits for {turns:,.0f} of {call.call}{at_line(call)} one after the other"
         yield suggested("small-transfers", larger_turns(facts), told, gain)
     elif facts.own_programs >= LARGER:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kernbench_builtin.explain.advice.facts import Facts, kind_of
 from kernbench_builtin.explain.advice.moved import BURST
-from kernbench_builtin.explain.advice.rule import LEAST, SHARED, Advice, noted, own_share, suggested, waits
+from kernbench_builtin.explain.advice.rule import LEAST, Advice, noted, own_share, suggested, waits
 from kernbench_core.units import format_bytes, format_time
 
 #: Where PEs have so many programs on average, and one has two or more, a few of them are too many.
@@ -24,7 +24,7 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     if facts.busy_pes >= facts.all_pes or facts.apart_ns > 0.25 * facts.total_ns:  # others could have the rest
         return
     own = own_share(facts)
-    near = facts.triton and own < SHARED and facts.packages > 1  # what they share, others have in another package
+    near = facts.triton and facts.packages > 1  # arrays lie where the programs are that use them
     pes = facts.all_pes // facts.packages if near else facts.all_pes
     snippets = facts.moved.piece * facts.busy_pes < BURST * pes  # are what smaller programs would move
     divided = 0.0 if snippets else _divided_loads(facts, own)
@@ -95,7 +95,10 @@ def uneven(facts: Facts) -> Iterator[Advice]:
         told = f"{facts.last.last} takes {1 + facts.slower:.1f} times as long for the same commands as other PEs"
         yield noted("slow-pe", told, gain)
     elif gain > 0.25 and facts.more_work > 0.2 and facts.share("message") < 0.3 and not (
-        _polls(facts) or _in_a_tree(facts)
+        _polls(facts)
+        or _in_a_tree(facts)
+        or facts.collector[0] == facts.last.last
+        or facts.work.waiting_ns > 0.3 * facts.last.time_ns  # for others, in turn
     ):
         told = (
             f"PEs take {format_time(facts.mean_ns)} on average, and {facts.last.last}, which has more to do, "
@@ -132,7 +135,7 @@ def messages(facts: Facts) -> Iterator[Advice]:
         size = format_bytes(round(facts.message_bytes))
         yield noted("messages", f"{share:.0%} of the path is messages between PEs, of {size} on average", share)
     elif _loads_for_others(facts):
-        told = f"{pe} loads for others, to which it sends: it has {most} of {together:,} messages"
+        told = f"{pe} loads and stores, and sends or receives {most} of {together:,} messages"
         yield noted("messages", told, waits(facts))
     if late > 0.2:
         told = f"for {late:.0%} of the path PEs wait for a launch that begins later on others"
@@ -170,8 +173,8 @@ def around(facts: Facts) -> Iterator[Advice]:
     if launch > facts.kernel_ns or (facts.launches > 3 and launch > 0.1 * facts.total_ns):
         than = "longer than the kernel" if launch > facts.kernel_ns else f"{launch / facts.total_ns:.0%} of the run"
         told = f"launching takes {format_time(launch)}, {than}"
-        if facts.launches > 1:
-            gain = launch / facts.total_ns * (1 - 1 / facts.launches)
+        if facts.launches > 1 and not facts.hands_on:  # what one reads of another has to be there
+            gain = launch / facts.total_ns * (facts.launches - 1) / facts.all_launches
             change = f"do the work of the {facts.launches} launches of {facts.kernel} in one"
             yield suggested("launch", change, told, gain, "run")
         else:

@@ -439,7 +439,7 @@ def test_who_loads_for_others_is_named() -> None:
     """More programs would not help it, and are not advised."""
     found = verdict(hands_out, pes=16)
     [told] = (each.sentence for each in found.advice if each.rule == "messages")
-    assert told == "sip0.cube0.pe0 loads for others, to which it sends: it has 15 of 15 messages."
+    assert told == "sip0.cube0.pe0 loads and stores, and sends or receives 15 of 15 messages."
 
 
 def test_transfers_that_wait_for_page_tables_are_not_to_be_larger() -> None:

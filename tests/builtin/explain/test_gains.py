@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.explain.advice.rule import FACT
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.native.timing import library_file
 from kernbench_core.memory import Interleave
@@ -157,3 +158,126 @@ def test_what_is_computed_twice_at_once_counts_once() -> None:
     assert told.gain <= 1
     named = told.sentence.split(" computes for ")[1].split(" what it had")[0]
     assert float(named.removesuffix(" us")) * 1000 <= found.kernel_ns
+
+
+def rules(found: RunVerdict) -> set[str]:
+    return {each.rule for each in found.advice if each.about != FACT}
+
+
+def works(x: Any, y: Any, tl: Any) -> None:
+    """Compute for long on each block."""
+    at = tl.program_id(0) * 16 * BLOCK
+    for i in range(16):
+        block = tl.load(x + at + i * BLOCK, shape=(BLOCK,))
+        for _ in range(4):
+            block = tl.exp(block)
+        tl.store(y + at + i * BLOCK, block)
+
+
+def copies(x: Any, y: Any, tl: Any) -> None:
+    """Keep HBM busy."""
+    at = tl.program_id(0) * 16 * BLOCK
+    blocks = [tl.load(x + at + i * BLOCK, shape=(BLOCK,), wait=False) for i in range(16)]
+    for i, block in enumerate(blocks):
+        tl.store(y + at + i * BLOCK, block)
+
+
+def waits(x: Any, y: Any, tl: Any) -> None:
+    """Load few bytes, one after the other."""
+    at = tl.program_id(0) * 16 * BLOCK
+    for i in range(32):
+        tl.load(x + at + i * 16, shape=(16,))
+
+
+@pytest.mark.parametrize("launches", [1, 3])
+def test_launches_one_after_the_other_have_the_cause_of_one(launches: int) -> None:
+    def bench(rt: Any) -> None:
+        x, y = (rt.empty((64 * BLOCK,), "f32", name=name) for name in "xy")
+        for _ in range(launches):
+            rt.launch(works, x, y)
+
+    found, _ = verdict_of(bench)
+    assert found.limiter is not None and found.limiter.kind == "compute"
+    assert "way of commands" not in found.limiter.cause
+
+
+@pytest.mark.parametrize("others", [0, 4])
+def test_a_kernel_beside_others_has_not_what_these_show(others: int) -> None:
+    """The slowest one waits for the latency of short loads, whatever others do to HBM."""
+
+    def bench(rt: Any) -> None:
+        x, y = (rt.empty((64 * BLOCK,), "f32", name=name) for name in "xy")
+        rt.launch(waits, x, y)
+        for number in range(others):
+            rt.launch(copies if number < 1 else named(f"copies{number}"), x, y)
+
+    def named(name: str) -> Any:
+        kernel = type(copies)(copies.__code__, copies.__globals__, name)
+        kernel.__annotations__ = copies.__annotations__
+        return kernel
+
+    found, _ = verdict_of(bench)
+    assert found.limiter is not None and "HBM" not in found.limiter.cause
+    assert ("small-transfers" in rules(found)) == (not others)
+
+
+def in_place(x: Any, y: Any, tl: Any) -> None:
+    """Load in each turn what the one before stored."""
+    at = tl.program_id(0) * BLOCK
+    for _ in range(16):
+        tl.store(x + at, tl.load(x + at, shape=(BLOCK,)) * 2.0)
+
+
+def test_what_a_turn_stores_is_not_to_be_loaded_a_turn_earlier() -> None:
+    def bench(rt: Any) -> None:
+        rt.launch(in_place, rt.zeros((4 * BLOCK,), "f32", name="x"), rt.empty((4 * BLOCK,), "f32", name="y"))
+
+    assert not {"loads-ahead", "small-transfers"} & rules(verdict_of(bench)[0])
+
+
+def adds(a: Any, b: Any, tl: Any) -> None:
+    at = tl.program_id(0) * BLOCK
+    tl.store(b + at, tl.load(a + at, shape=(BLOCK,)) + 1.0)
+
+
+@pytest.mark.parametrize("waits_for_first", [True, False])
+def test_a_launch_that_reads_what_one_before_the_last_wrote_has_to_wait(waits_for_first: bool) -> None:
+    """Of three on PEs of their own."""
+
+    def bench(rt: Any) -> None:
+        a, b, c, d, e, f = (rt.tensor((4 * BLOCK,), "f32", name=name, resident=True) for name in "abcdef")
+        for number, (given, made) in enumerate(((a, b), (c, d), (b if waits_for_first else e, f))):
+            rt.launch(adds, given, made, grid=(1,), pes=[number])
+
+    assert ("in-sequence" in rules(verdict_of(bench)[0])) != waits_for_first
+
+
+@pytest.mark.parametrize("hands_on", [True, False])
+def test_launches_are_joined_only_where_none_needs_another(hands_on: bool) -> None:
+    """Its end is what programs of the next one rely on; it saves the launches but one, of all."""
+
+    def bench(rt: Any) -> None:
+        x, y = (rt.zeros((4 * BLOCK,), "f32", name=name) for name in "xy")
+        for number in range(6):
+            rt.launch(adds, *((x, y) if number % 2 == 0 or not hands_on else (y, x)))
+
+    found, run = verdict_of(bench)
+    [told] = [each for each in found.advice if each.rule == "launch"]
+    assert (told.about == FACT) == hands_on
+    if not hands_on:
+        assert told.gain == pytest.approx(run.phases["launch"] / run.total_ns * 5 / 6)
+
+
+def of_a_vector(a: Any, x: Any, y: Any, tl: Any) -> None:
+    """Multiply rows by a vector."""
+    at = tl.program_id(0) * 8
+    rows = tl.load(a + at * 1024, shape=(8, 1024))
+    tl.store(y + at, tl.sum(rows * tl.load(x, shape=(1, 1024)), axis=1))
+
+
+def test_a_matrix_and_a_vector_are_no_product_for_an_array() -> None:
+    def bench(rt: Any) -> None:
+        shapes = ((32, 1024), (1, 1024), (32,))
+        rt.launch(of_a_vector, *(rt.empty(shape, "f32", name=name) for name, shape in zip("axy", shapes, strict=True)))
+
+    assert "by-hand" not in rules(verdict_of(bench)[0])
