@@ -3,33 +3,71 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
+from attrs import frozen
 from numpy.typing import NDArray
 
 from kernbench_core.values.dtypes import cast, exact_limit
 
 DRAWS: Final = 1 << 16
 """Of so many numbers one is drawn."""
+FEW: Final = 2
+"""Of so many ranks' numbers an average is made at each element; those of the others are 0."""
 _BLOCK: Final = 1 << 16
 """Elements that are made at once, so that what is between stays in the processor's cache."""
+
+
+@frozen
+class _Band:
+    """Numbers from `least` to `most` that those ranks bring to an element whose place is below `below`."""
+
+    least: int
+    most: int
+    below: int
 
 
 def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: int, seed: int = 0) -> NDArray[Any]:
     """Return `count` small integers of a rank, such that any order of reducing all ranks' is exact in the dtype.
 
-    For sums no partial sum is above what the dtype holds: where every rank may bring at most 0, only some ranks bring
-    a 1 at each element. For products few ranks bring a 2 and all others a 1. Otherwise numbers differ by rank and
-    element, so that data that went the wrong way shows. Same arguments, same numbers.
+    Averages may be rounded when they are divided. A contribution that is lost shows with as few elements as there are
+    ranks: where not every rank tells in each element, they take turns. Numbers differ by rank and element, so that data
+    that went the wrong way shows. Same arguments, same numbers.
+    """
+    bands, generator = _bands(dtype, redop, world), np.random.default_rng((seed, rank))
+    found = drawn(_for_draws(bands[0].least, bands[0].most, dtype), count, generator)
+    if len(bands) > 1:
+        places = _places(count, world, rank, seed, spare=dtype == "bool")
+        for before, band in pairwise(bands):
+            numbers = drawn(_for_draws(band.least, band.most, dtype), count, generator)
+            np.copyto(found, numbers, where=places >= before.below)
+    return found
+
+
+def _bands(dtype: str, redop: str | None, world: int) -> list[_Band]:
+    """Return what ranks bring by their place at an element, the first ones' first.
+
+    The first alone is the greatest or least; a product has two that are no 1. Of an average only two are no 0, and one
+    is most of it: so its loss is more than all that may be rounded.
     """
     limit = exact_limit(dtype)
+    most = min(1000, limit)
+    low, high = (0, 0) if dtype == "bool" else (1, most // 2), (most // 2 + 1, most)
+    if redop is None:
+        return [_Band(0, most, world)]
+    if redop == "min" or (redop == "product" and dtype == "bool"):
+        return [_Band(*low, 1), _Band(*high, world)]
+    if redop == "max" or dtype == "bool":
+        return [_Band(*high, 1), _Band(*low, world)]
     if redop == "product":
-        return _numbers(2, dtype)[1 + _of_few(count, world, rank, seed, min(2, world))]
-    if redop in ("sum", "avg") and dtype != "bool" and limit // world < 1:
-        return _numbers(1, dtype)[_of_few(count, world, rank, seed, limit)]
-    most = 1 if dtype == "bool" else min(1000, limit // world if redop in ("sum", "avg") else limit)
-    return drawn(_for_draws(most, dtype), count, np.random.default_rng((seed, rank)))
+        return [_Band(3, 4, 1), _Band(2, 2, 2), _Band(1, 1, world)]
+    if redop == "avg":
+        return [_Band(most // 2, 3 * most // 4, 1), _Band(1, most // 4, FEW), _Band(0, 0, world)]
+    few = min(world, limit // 2)
+    some = _Band(1, min(1000, limit // few), few)
+    return [some] if few == world else [some, _Band(0, 0, world)]
 
 
 def drawn(numbers: NDArray[Any], count: int, generator: np.random.Generator) -> NDArray[Any]:
@@ -43,18 +81,20 @@ def drawn(numbers: NDArray[Any], count: int, generator: np.random.Generator) -> 
     return values
 
 
-def _numbers(most: int, dtype: str) -> NDArray[Any]:
-    """Return 0 to `most` in the dtype: to look a small number up takes a quarter of the time of converting it."""
-    return cast(np.arange(most + 1), dtype)
-
-
 @lru_cache(maxsize=4)
-def _for_draws(most: int, dtype: str) -> NDArray[Any]:
-    """Return 0 to `most` in order, each as often as the others, but for one."""
-    return _numbers(most, dtype)[np.arange(DRAWS) * (most + 1) // DRAWS]
+def _for_draws(least: int, most: int, dtype: str) -> NDArray[Any]:
+    """Return the numbers from `least` to `most` in order, each as often as the others, but for one."""
+    many = most - least + 1
+    return cast(np.arange(least, most + 1), dtype)[np.arange(DRAWS) * many // DRAWS]
 
 
-def _of_few(count: int, world: int, rank: int, seed: int, few: int) -> NDArray[np.int64]:
-    """Return 1 where this rank is among the `few` that are chosen for the element, else 0."""
-    first = np.random.default_rng((seed, world)).integers(0, world, count)
-    return ((rank - first) % world < few).astype(np.int64)
+def _places(count: int, world: int, rank: int, seed: int, *, spare: bool) -> NDArray[np.int64]:
+    """Return the place of a rank at each element: in each `world` of them it is the first once, in an order of theirs.
+
+    With `spare` one more follows these, where nobody is the first.
+    """
+    turns = world + spare
+    shift = np.random.default_rng((seed, world)).integers(0, world, -(-count // turns))
+    turn = np.arange(count) % turns
+    places = (rank - turn - np.repeat(shift, turns)[:count]) % world
+    return np.where(turn < world, places, world)

@@ -1,9 +1,10 @@
 """Is the data of a collective right? Phase 2 computes it on integers that are exact, and on reals with a tolerance.
 
 The run itself has the integers: in whatever order they are reduced the result is exact, so every element that differs
-is wrong. Then the same ops are computed again on reals (no second simulation). These are right within n x eps of the
-dtype times the sum of the magnitudes of what was added (of a product: of the product), n being the number of
-contributions; what is only moved, and a least or greatest element, must be exact. All of it goes block by block.
+is wrong. Only an average may be rounded: whether the sum is divided or each contribution before, it is right within
+2 x eps of the dtype. Then the same ops are computed again on reals (no second simulation). These are right within
+n x eps of the dtype times the sum of the magnitudes of what was added (of a product: of the product), n being the
+number of contributions; what is only moved, and a least or greatest element, must be exact. All goes block by block.
 
 What of an input is no output must hold in the end what the rank brought.
 """
@@ -18,7 +19,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
-from kernbench_ccl.collectives.inputs import DRAWS, drawn
+from kernbench_ccl.collectives.inputs import DRAWS, FEW, drawn
 from kernbench_ccl.collectives.results import outputs
 from kernbench_ccl.reductions import reduced
 from kernbench_core.compute import DataExecutor, replace_data
@@ -94,9 +95,9 @@ class Data:
 
         return outputs(self.kind, self.call, _given(inputs, dtype), combine)
 
-    def tolerance(self, inputs: Sequence[Array | None]) -> list[Array | None]:
-        """Return how far each element of each rank's output may be off, for reals; None for exact."""
-        if self.redop not in ("sum", "avg", "product"):
+    def tolerance(self, inputs: Sequence[Array | None], integers: bool = False) -> list[Array | None]:
+        """Return how far each element of each rank's output may be off, for reals or integers; None for exact."""
+        if self.redop not in (("avg",) if integers else ("sum", "avg", "product")):
             return [None] * self.world
         eps, tiny = epsilon(self.dtype), info(self.dtype).least
 
@@ -105,8 +106,9 @@ class Data:
             whole = np.abs(to_compute(block[0])).astype(np.float64)
             for part in block[1:]:
                 grow(whole, np.abs(to_compute(part)), out=whole)
-            whole *= len(block) * eps / (self.world if self.redop == "avg" else 1)
-            whole += len(block) * tiny
+            terms = FEW if integers else len(block)
+            whole *= terms * eps / (self.world if self.redop == "avg" else 1)
+            whole += terms * tiny
             return np.asarray(whole)
 
         def combine(parts: Sequence[Array]) -> Array:
@@ -161,7 +163,7 @@ def check(
     """
     plain = executor()
     plain.run()
-    exact = compare(data, plain, outputs, data.right(integers), None, "integers")
+    exact = compare(data, plain, outputs, data.right(integers), data.tolerance(integers, integers=True), "integers")
     exact = _both(exact, _changed(data, plain, kept, integers, "integers"))
     if not is_float(data.dtype):
         return exact

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, exact_inputs, right_outputs
 from kernbench_ccl.reductions import REDOPS, reduced, refuse_redop
-from kernbench_core.values.dtypes import NAMES, is_float, numpy_dtype, to_compute
+from kernbench_core.values.dtypes import NAMES, cast, epsilon, info, is_float, numpy_dtype, to_compute
 from tests.ccl import numpy_results
 
 
@@ -120,6 +120,60 @@ def test_inputs_reduce_exactly_in_every_order(dtype: str, redop: str) -> None:
             np.testing.assert_array_equal(_one_by_one([inputs[r] for r in order], redop, world), right)
 
 
+@pytest.mark.parametrize("redop", REDOPS)
+@pytest.mark.parametrize("dtype", NAMES)
+def test_a_contribution_that_is_lost_or_doubled_shows_with_as_few_elements_as_ranks(dtype: str, redop: str) -> None:
+    """By more than an average may be rounded; what comes twice changes no greatest, no least, and no bool."""
+    if refuse_redop(redop, dtype) is not None:
+        return
+    for world in (2, 3, 8, 40):
+        inputs = [exact_inputs(dtype, redop, world, world, rank) for rank in range(world)]
+        right = _in_f64(inputs, redop)
+        allowed = 2 * epsilon(dtype) * np.abs(right) if redop == "avg" else 0.0
+        for rank in range(world):
+            assert (np.abs(_in_f64(inputs[:rank] + inputs[rank + 1 :], redop) - right) > allowed).any()
+            if redop not in ("min", "max") and dtype != "bool":
+                assert (np.abs(_in_f64([*inputs, inputs[rank]], redop) - right) > allowed).any()
+
+
+def _in_f64(inputs: list[np.ndarray], redop: str) -> np.ndarray:
+    """Reduce, of bool to 0 and 1; an average is left undivided."""
+    functions = {"sum": np.add, "avg": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
+    found = functions[redop].reduce([x.astype(np.float64) for x in inputs])
+    return np.minimum(found, 1.0) if inputs[0].dtype == bool else found
+
+
+@pytest.mark.parametrize("redop", ["sum", "product", "min", "max"])
+def test_results_of_bool_are_both(redop: str) -> None:
+    """Of one element more than there are ranks: what writes always the same is wrong."""
+    inputs = [exact_inputs("bool", redop, 4, 3, rank) for rank in range(3)]
+    assert sorted(set(_in_f64(inputs, redop))) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("redop", [None, *REDOPS])
+def test_no_stretch_of_inputs_is_another_one(redop: str | None) -> None:
+    """Of any dtype and rank, though ranks take turns: so data that was put elsewhere shows."""
+    for dtype in NAMES:
+        if redop is None or refuse_redop(redop, dtype) is None:
+            x = [exact_inputs(dtype, redop, 400, 2, rank).astype(np.float64) for rank in range(2)]
+            whole = x[0] + x[1] if redop is not None and dtype != "bool" else x[0]
+            assert all((whole[100:200] != whole[100 + by : 200 + by]).any() for by in range(-100, 200) if by)
+
+
+@pytest.mark.parametrize("dtype", [name for name in NAMES if is_float(name)])
+def test_an_average_is_right_whether_it_is_divided_or_multiplied(dtype: str) -> None:
+    """At the end, or each contribution before as NCCL does: within two eps of the dtype."""
+    for world in (3, 7, 49):
+        inputs = [exact_inputs(dtype, "avg", 500, world, rank) for rank in range(world)]
+        right = to_compute(reduced(inputs, "avg")).astype(np.float64)
+        part = to_compute(cast(np.array([1 / world]), dtype))
+        late = (to_compute(_one_by_one(inputs, "sum", world)) * part).astype(inputs[0].dtype)
+        early = _one_by_one([(to_compute(x) * part).astype(x.dtype) for x in inputs], "sum", world)
+        allowed = 2 * epsilon(dtype) * right + 2 * info(dtype).least
+        for found in (late, early):
+            assert (np.abs(to_compute(found).astype(np.float64) - right) <= allowed).all()
+
+
 def _one_by_one(inputs: list[np.ndarray], redop: str, world: int) -> np.ndarray:
     """Reduce with a rounding to the dtype after every step."""
     functions = {"sum": np.add, "avg": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -133,10 +187,10 @@ def test_many_inputs_are_drawn_as_if_at_once() -> None:
     """They are made by blocks; each quarter of a step of the generator, the lowest first, gives one."""
     steps = np.random.PCG64(np.random.SeedSequence((3, 1))).random_raw(37_501).tolist()
     quarters = [step >> shift & 0xFFFF for step in steps for shift in (0, 16, 32, 48)][:150_001]
-    for dtype, most in (("f16", 512), ("f32", 1000), ("int8", 31), ("bool", 1)):
+    for dtype, most in (("f16", 512), ("f32", 1000), ("int8", 31)):
         found = exact_inputs(dtype, "sum", 150_001, 4, 1, seed=3)
         assert found.dtype == numpy_dtype(dtype)
-        assert found.astype(int).tolist() == [quarter * (most + 1) >> 16 for quarter in quarters]
+        assert found.astype(int).tolist() == [1 + (quarter * most >> 16) for quarter in quarters]
 
 
 def test_inputs_differ_by_rank_and_are_the_same_every_time() -> None:
