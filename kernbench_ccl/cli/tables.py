@@ -16,7 +16,7 @@ from attrs import evolve
 
 from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
-from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest
+from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest, sound
 from kernbench_ccl.measure.remarks import remarks, told_queues, tried
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout, message_bytes
@@ -397,12 +397,14 @@ class AllAlgorithms(Table):
     def footer(self) -> list[str]:
         """Say where the algorithms cross, and whether the data is right."""
         known = self.spreads() or [f"# single times: {NOT_KNOWN}"]
-        return [f"# {crossovers(self.times)}", *known, *footer(self.rows)[:-2], "#"]
+        faulty = any(row.out_of_place.is_faulty for row in self.rows)
+        mark = ["# ! is wrong data or a race, and never the best"] if faulty else []
+        return [f"# {crossovers(self.times)}", *mark, *known, *footer(self.rows)[:-2], "#"]
 
     def shake(self) -> None:
         """Run the fastest of each size again, until one is beyond the best of them and its spread."""
         for size, found in self.times:
-            times = {name: measured.time_ns for name, measured in found.items()}
+            times = sound(found)
             if times:
                 self.shaken[size] = contest(times, partial(self._spread_of, size))
 

@@ -34,11 +34,11 @@ class Comparison:
         return [f"#{'size':>11}{heads}", f"#{'(B)':>11}{units}"]
 
     def line(self, size: int, times: Mapping[str, Measured], failed: Mapping[str, str] = _NONE) -> str:
-        """Return one size: the time of each algorithm, the least marked with '*', '!' where data is wrong.
+        """Return one size: the time of each algorithm, the best marked with '*', '!' where it is faulty.
 
         `failed` has a word for each whose run ended with an error.
         """
-        least = min((found.time_ns for found in times.values()), default=0.0)
+        least = min(sound(times).values(), default=0.0)
         cells = []
         for name in self.names:
             found = times.get(name)
@@ -83,7 +83,7 @@ class WideComparison:
 
     def lines(self, size: int, rows: Mapping[str, SweepRow], failed: Mapping[str, str] = _NONE) -> list[str]:
         """Return one size: marks as those of `Comparison`."""
-        least = min((row.out_of_place.time_ns for row in rows.values()), default=0.0)
+        least = min(sound({name: row.out_of_place for name, row in rows.items()}).values(), default=0.0)
         lines: list[str] = []
         for name in self.names:
             row = rows.get(name)
@@ -103,23 +103,29 @@ class WideComparison:
 
 
 def _marked(found: Measured, least: float) -> str:
-    """Write a time: '*' at the least one, '!' where data is wrong."""
-    mark = "!" if found.wrong else "*" if found.time_ns == least else " "
+    """Write a time: '*' at the least one, '!' where data is wrong or races."""
+    mark = "!" if found.is_faulty else "*" if found.time_ns == least else " "
     return f"{fitted(found.time_ns / 1000, _TIME)}{mark}"
 
 
+def sound(times: Mapping[str, Measured]) -> dict[str, float]:
+    """Return the times in ns of those algorithms whose data is not wrong and does not race."""
+    return {name: found.time_ns for name, found in times.items() if not found.is_faulty}
+
+
 def fastest(times: Mapping[str, Measured]) -> str | None:
-    """Return the algorithm with the least time, the first of equal ones; None when there is none."""
-    return min(times, key=lambda name: times[name].time_ns) if times else None
+    """Return the algorithm that is not faulty with the least time, the first of equal ones; None when there is none."""
+    right = sound(times)
+    return min(right, key=lambda name: right[name]) if right else None
 
 
 def crossovers(rows: Sequence[tuple[int, Mapping[str, Measured]]]) -> str:
-    """Say in a sentence which algorithm is best from which size to which."""
+    """Say in a sentence which algorithm is best from which size to which; "none" where each is faulty."""
     stretches: list[tuple[str, int, int]] = []
     for size, times in rows:
-        best = fastest(times)
-        if best is None:
+        if not times:
             continue
+        best = fastest(times) or "none"
         if stretches and stretches[-1][0] == best:
             stretches[-1] = (best, stretches[-1][1], size)
         else:

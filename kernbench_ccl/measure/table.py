@@ -78,6 +78,11 @@ class Measured:
     used: Used | None = None
     races: int = 0
 
+    @property
+    def is_faulty(self) -> bool:
+        """Whether its data is wrong or a race was found, so that its time says nothing."""
+        return bool(self.wrong or self.races)
+
 
 @frozen
 class SweepRow:
@@ -181,6 +186,7 @@ def _measured_json(measured: Measured) -> dict[str, Any]:
         "algbw": measured.algbw,
         "busbw": measured.busbw,
         "wrong": measured.wrong,
+        "faulty": measured.is_faulty,
         "binds": busy(measured.binds),
         "link": busy(measured.link),
         "events": measured.events,

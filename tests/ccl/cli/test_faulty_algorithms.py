@@ -102,3 +102,18 @@ def test_a_deadlock_ends_the_table_with_4(call):
     assert code == 4
     assert "acme_waiting.py:20" in err
     assert err.endswith("\nThis was 1 KiB by acme.waiting_all_reduce, out of place.\n")
+
+
+def test_what_is_faulty_is_never_best(call):
+    """Of algorithms side by side: '!' and what it means below the table; the best of --json is right."""
+    words = ("all_reduce", *SMALL, "--algo", "skipping", "--algo", "racing", "--algo", "ring", "-b", "1K", "-e", "1K")
+    code, out, _ = call(*words)
+    assert code == 1
+    lines = out.splitlines()
+    cells = next(line for line in lines if not line.startswith("#")).split()[1:]
+    assert [cell[-1] for cell in cells] == ["!", "!", "*"]
+    at = lines.index("# ring is best at every size.")
+    assert lines[at + 1] == "# ! is wrong data or a race, and never the best"
+    found = json.loads(call(*words, "--json")[1])
+    assert [row["out_of_place"]["faulty"] for row in found["rows"]] == [True, True, False]
+    assert found["best"] == [{"size": 1024, "algorithm": "ccl.ring_all_reduce", "entry": None}]

@@ -9,7 +9,7 @@ from tests.ccl.measure.rows import measured, row
 
 
 def test_the_comparison_marks_the_best_and_what_is_wrong():
-    """A star for the least time, '!' for wrong data, '-' where an algorithm did not run."""
+    """A star for the least right time, '!' for wrong data or a race, '-' where an algorithm did not run."""
     compared = Comparison(("ring", "double_tree", "torus"))
     assert compared.header() == [
         "#       size        ring  double_tree       torus",
@@ -17,7 +17,8 @@ def test_the_comparison_marks_the_best_and_what_is_wrong():
     ]
     times = {"ring": measured(12.5), "double_tree": measured(11.25)}
     assert compared.line(1024, times) == "        1024      12.50        11.25*          -"
-    assert compared.line(1024, {"ring": measured(1, wrong=3)}) == "        1024       1.00!           -           -"
+    faulty = {"ring": measured(1, wrong=3), "double_tree": measured(2, races=1), "torus": measured(3, wrong=None)}
+    assert compared.line(1024, faulty) == "        1024       1.00!        2.00!       3.00*"
 
 
 def test_crossovers_are_said_in_a_sentence():
@@ -31,6 +32,16 @@ def test_crossovers_are_said_in_a_sentence():
     assert crossovers([at(1024, "ring"), at(2048, "ring")]) == "ring is best at every size."
     assert crossovers([]) == "No algorithm ran."
     assert fastest({"b": measured(1.0), "a": measured(1.0)}) == "b"
+
+
+def test_what_is_wrong_or_races_is_never_best():
+    """However short its time is; where each is so, nobody is best."""
+    good, wrong, racing = measured(2.0), measured(1.0, wrong=1), measured(1.0, races=1)
+    assert fastest({"bad": wrong, "racy": racing, "ring": good}) == "ring"
+    assert fastest({"bad": wrong, "racy": racing}) is None
+    rows = [(1024, {"bad": wrong, "ring": good}), (2048, {"bad": wrong, "ring": racing})]
+    assert crossovers(rows) == "ring is best up to 1 KiB, none from 2 KiB."
+    assert crossovers(rows[1:]) == "none is best at every size."
 
 
 def test_wide_has_a_line_for_each_algorithm():
@@ -75,4 +86,10 @@ def test_algorithms_that_do_not_fit_beside_each_other_stand_below():
         "        1024  halving_doubling        11.25*",
         "              double_binary_tree      error",
         "              ring                    12.50",
+    ]
+    rows["halving_doubling"] = row(1024, 11.25, races=2)
+    assert compared.lines(1024, rows) == [
+        "        1024  halving_doubling        11.25!",
+        "              double_binary_tree          -",
+        "              ring                    12.50*",
     ]
