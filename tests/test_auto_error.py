@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_ccl.measure import time_collective
-from kernbench_ccl.plan.tuning import LINK, shipped
+from kernbench_ccl.plan.tuning import shipped
 from tests.conftest import loaded_tool
 
 
@@ -38,7 +38,7 @@ def test_no_network_is_in_the_table_and_a_seed_draws_the_same(tool: ModuleType) 
     """Ten of them: neither links nor ranks, of a shape that the table has, are the table's; sizes of all kinds."""
     measured = {(entry.network, entry.world) for entry in shipped().entries}
     assert len(tool.NETWORKS) == len(set(tool.NETWORKS)) == 10
-    assert all((net.bandwidth, net.latency) != LINK for net in tool.NETWORKS)
+    assert all((net.bandwidth, net.latency) != (100.0, 500.0) for net in tool.NETWORKS)  # those of `default`
     assert not measured & {(net.shape, net.ranks) for net in tool.NETWORKS}
     drawn = tool.points(tool.NETWORKS, 40, 1)
     assert drawn == tool.points(tool.NETWORKS, 40, 1) != tool.points(tool.NETWORKS, 40, 2)

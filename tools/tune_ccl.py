@@ -2,6 +2,7 @@
 
     python tools/tune_ccl.py --update            # measure everything, write plan/tuning.json: about an hour
     python tools/tune_ccl.py --update --only all_reduce:ring:8
+    python tools/tune_ccl.py --machines          # write anew which machines the table is of, where no time has changed
     python tools/tune_ccl.py                     # measure again what the table says and compare: auto against the best
     python tools/tune_ccl.py --sample 12 --seed 3    # compare at sizes drawn at random, between those of the table too
 
@@ -34,7 +35,8 @@ from kernbench_ccl.collectives import COLLECTIVES
 from kernbench_ccl.measure import Chooser, Question, Setup, Sweep, machine_of
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.plan import load_ccl
-from kernbench_ccl.plan.tuning import FILE, SCHEMA
+from kernbench_ccl.plan.machine_key import machine_key
+from kernbench_ccl.plan.tuning import FILE, SCHEMA, shipped
 from kernbench_core.plugins import load_plugins
 
 TUNED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter")
@@ -167,13 +169,34 @@ def written() -> dict[str, dict[str, object]]:
     return {f"{e['collective']}:{e['network']}:{e['world']}": e for e in entries}
 
 
+def machines() -> list[str]:
+    """Return the keys of the machines that are measured."""
+    plugins = load_plugins()
+    sets = (("system.sips=4", f"system.network.topology={name}") for name in NETWORKS)
+    graphs = (machine_of(Setup("default", None, each, checked=False), plugins).graph for each in sets)
+    return sorted({machine_key(graph) for graph in graphs})
+
+
+def algorithms() -> list[str]:
+    """Return the algorithms that are measured."""
+    catalogue = Catalogue.of(load_plugins())
+    names = (name for collective in TUNED for name in catalogue.methods_of(collective).values())
+    return sorted(name for name in names if name.startswith("ccl."))
+
+
+def write(entries: dict[str, dict[str, object]], measured: Collection[str]) -> None:
+    """Write the table, as one of today's machines."""
+    head = {"schema": SCHEMA, "machines": machines(), "measured": sorted(measured)}
+    lines = ",\n".join("  " + json.dumps(entries[name]) for name in sorted(entries))
+    FILE.write_text(f'{json.dumps(head)[:-1]}, "entries": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
 def update(asked: list[Cell], workers: int) -> None:
-    """Measure cells and write each into the table as it is done."""
-    entries = written()
+    """Measure cells and write each into the table as it is done; of all cells, also which algorithms were measured."""
+    entries, measured_before = written(), shipped().measured
     for cell, measured in _measured(asked, workers):
         entries[str(cell)] = entry(cell, measured)
-        lines = ",\n".join("  " + json.dumps(entries[name]) for name in sorted(entries))
-        FILE.write_text(f'{{"schema": "{SCHEMA}", "entries": [\n{lines}\n]}}\n', encoding="utf-8")
+        write(entries, algorithms() if asked == cells() else measured_before)
         shown = ", ".join(f"{size} B {name}" for size, name in entries[str(cell)]["best"])  # type: ignore[attr-defined]
         print(f"{cell}: up to {shown}", flush=True)
 
@@ -227,6 +250,7 @@ def main() -> int:
     """Measure, and update or compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--update", action="store_true", help="write the table instead of comparing with it")
+    parser.add_argument("--machines", action="store_true", help="write only which machines the table is of")
     parser.add_argument("--only", action="append", type=Cell.parse, metavar="COLLECTIVE:NETWORK:RANKS")
     parser.add_argument("--missing", action="store_true", help="leave out what the table has")
     parser.add_argument("--sample", type=int, metavar="N", help="compare at N points that are drawn")
@@ -238,6 +262,9 @@ def main() -> int:
     asked = given.only or cells()
     if given.missing:
         asked = [cell for cell in asked if str(cell) not in written()]
+    if given.machines:
+        write(written(), shipped().measured)
+        return 0
     if given.update:
         update(asked, given.j)
         return 0

@@ -26,8 +26,8 @@ def auto_door(rt: Runtime, call: TrialCall, called: str, pes: int | None = None)
     `pes` of a rank take part where the call itself says so.
     """
     design, group = rt.design, call.group
-    whole = group is None or group.sips == tuple(range(design.sips))
-    if group is not None and whole and group.n_pe * group.world == len(design.pes):
+    whole = group is None or (group.sips == tuple(range(design.sips)) and group.n_pe * group.world == len(design.pes))
+    if whole:
         call = evolve(call, group=None)
     ranks = design.sips if group is None else group.world
 

@@ -12,7 +12,7 @@ from kernbench_ccl.measure.machine import TimedMachine
 from kernbench_ccl.measure.trials import AlgorithmTrials, TrialCall
 from kernbench_ccl.plan import CclConfig, Settings, machine_network
 from kernbench_ccl.plan.auto import AutoMachine, choose_auto, told_trials
-from kernbench_ccl.plan.candidates import find_able
+from kernbench_ccl.plan.candidates import changed_settings, find_able
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
@@ -142,8 +142,8 @@ class Chooser:
         """Return what `auto` is for a size."""
         able, network = self.able(), self._machine.network
         call = (self._question.collective, network.world, nbytes)
-        usual = all(choice.settings.is_usual for choice in able.values())
-        chosen = choose_auto(self._config.auto, self._place, call, tuple(able), lambda: self.trials, usual=usual)
+        changed = changed_settings({name: choice.settings for name, choice in able.items()})
+        chosen = choose_auto(self._config.auto, self._place, call, tuple(able), lambda: self.trials, changed=changed)
         assert chosen is not None, "able is never empty"
         if chosen.unused is not None and chosen.unused not in self.warnings:
             self.warnings.append(chosen.unused)

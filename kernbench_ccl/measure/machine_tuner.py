@@ -19,6 +19,7 @@ from kernbench_ccl.measure.machine import Setup, machine_of
 from kernbench_ccl.measure.sweep import counts_of, size_of
 from kernbench_ccl.measure.trials import AlgorithmTrials
 from kernbench_ccl.plan import load_ccl
+from kernbench_ccl.plan.candidates import changed_settings
 from kernbench_ccl.plan.machine_tuning import MeasuredTimes
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.errors import UsageError
@@ -119,7 +120,8 @@ class MachineTuner:
             rows = self._rows(several, found)
             if rows:
                 rows = self._shaken(cell, trials, rows)
-                yield MeasuredTimes(cell.collective, trials.machine.network.name, trials.world, rows)
+                changed = changed_settings({name: settings for name, (_, settings) in trials.able.items()})
+                yield MeasuredTimes(cell.collective, trials.machine.network.name, trials.world, rows, changed)
 
     def _prepared(self) -> Iterator[tuple[TunedCell, AlgorithmTrials]]:
         for cell in self.cells:

@@ -1,6 +1,6 @@
 """Which algorithm `auto` is: by a table of this machine, the package's own table, short simulations, a rule.
 
-The first of these that holds counts: the package's table where links, ranks and settings are as it was measured with.
+The first of these that holds counts: the package's table where machine, ranks and settings are as it was measured with.
 Where no table holds, closed forms say which algorithms to try and simulations of these which is the fastest. Where
 nothing may be simulated, or nobody knows the size, the nearest measurement counts, and at last a rule.
 """
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from kernbench_ccl.plan.machine_key import links_of, machine_key
+from kernbench_ccl.plan.machine_key import machine_key
 from kernbench_ccl.plan.trial_choice import TrialTimes, choose_by_form, choose_by_trial
-from kernbench_ccl.plan.tuning import LINK, shipped
+from kernbench_ccl.plan.tuning import shipped
 from kernbench_core.units import format_bytes
 
 if TYPE_CHECKING:
-    from kernbench_ccl.plan.machine_tuning import MachineTuning
+    from kernbench_ccl.plan.machine_tuning import MachineTuning, MeasuredTimes
     from kernbench_core.graph import Graph
 
 
@@ -33,19 +33,14 @@ class AutoSettings:
 
 @frozen(eq=False)
 class AutoMachine:
-    """The machine of a call; `graph` is None where nobody knows it, and `whole` says that all SIPs take part in order.
+    """The machine of a call; `graph` is None where nobody knows it.
 
-    `network` is the name of its shape.
+    `whole` says that all SIPs take part in order, with all their PEs. `network` is the name of its shape.
     """
 
     graph: Graph | None
     network: str
     whole: bool = True
-
-    @cached_property
-    def links(self) -> frozenset[tuple[float, float]]:
-        """The bandwidths (GB/s) and latencies (ns) of its links; those of the package's table where nobody knows."""
-        return frozenset({LINK}) if self.graph is None else links_of(self.graph)
 
     @cached_property
     def key(self) -> str | None:
@@ -75,26 +70,26 @@ def choose_auto(
     able: Sequence[str],
     times: Callable[[], TrialTimes] | None,
     *,
-    usual: bool = True,
+    changed: Mapping[str, tuple[str, ...]] | None = None,
 ) -> AutoChoice | None:
     """Choose one of `able`, registered names of algorithms that do the call: (collective, ranks, bytes).
 
     Bytes are as nccl-tests counts them, 0 where each rank knows its own only. `times` gives the times of simulations,
-    None where there are none. `usual` says that all of them have the settings which the package's table was measured
-    with. None where nobody is able.
+    None where there are none. `changed` has, by name, the settings that are not as where nobody says anything, with
+    which the package's table was measured. None where nobody is able.
     """
     collective, world, nbytes = call
     if len(able) < 2:
         return AutoChoice(able[0], "nobody else does it") if able else None
     table, unused = settings.tuning, None
     if table is not None and machine.whole:
-        unused = unfit(table, machine)
-        measured = None if unused else table.of(collective, machine.network, world)
-        best = None if measured is None else measured.best(nbytes, able)
+        measured = table.of(collective, machine.network, world)
+        unused = unfit(table, machine) or _measured_otherwise(table, measured, able, changed or {})
+        best = None if unused or measured is None else measured.best(nbytes, able)
         if best is not None:
             return AutoChoice(best, f"by the measurements of {table.source}")
     own = shipped()
-    if usual and machine.whole and machine.links == {LINK}:
+    if machine.whole and not changed and own.measured.issuperset(able) and machine.key in own.machines:
         entry = own.covers(collective, machine.network, world)
         if entry is not None and entry.at(nbytes) in able:
             return AutoChoice(entry.at(nbytes), "by measurement", unused=unused)
@@ -102,7 +97,7 @@ def choose_auto(
         return _tried(able, nbytes, times(), unused)
     name = own.choose(collective, machine.network, world, nbytes, able)
     assert name is not None, "there are two at least"
-    return AutoChoice(name, own.basis(collective, machine.network, world, machine.links), unused=unused)
+    return AutoChoice(name, own.basis(collective, machine.network, world, machine.key), unused=unused)
 
 
 def unfit(table: MachineTuning, machine: AutoMachine) -> str | None:
@@ -113,6 +108,22 @@ def unfit(table: MachineTuning, machine: AutoMachine) -> str | None:
         f"{table.source} is not used: it was measured on another machine ({table.made_on}); kernbench ccl tune "
         "measures this one."
     )
+
+
+def _measured_otherwise(
+    table: MachineTuning, measured: MeasuredTimes | None, able: Sequence[str], changed: Mapping[str, tuple[str, ...]]
+) -> str | None:
+    """Return why what a table has of a call says nothing of algorithms with these settings, None where it does."""
+    if measured is None:
+        return None
+    for name in able:
+        told, now = (", ".join(given.get(name, ())) or "the defaults" for given in (measured.settings, changed))
+        if told != now:
+            return (
+                f"{table.source} is not used: it was measured with other settings of {name}, {told} and not {now}; "
+                "kernbench ccl tune --config measures with those of a ccl.yaml."
+            )
+    return None
 
 
 def _tried(able: Sequence[str], nbytes: int, times: TrialTimes, unused: str | None) -> AutoChoice:

@@ -33,6 +33,11 @@ class Able:
     broken: Mapping[str, str]
 
     @property
+    def changed(self) -> dict[str, tuple[str, ...]]:
+        """The settings that are not as where nobody says anything, of those that have such."""
+        return changed_settings({name: settings for name, (_, settings) in self.chosen.items()})
+
+    @property
     def warnings(self) -> list[str]:
         """What to say of those that cannot be used, a sentence each."""
         return [f"{name} is left out: {sentence}" for name, sentence in self.broken.items()]
@@ -66,6 +71,11 @@ def find_able(
         else:
             refusals[full] = refusal
     return Able(chosen, refusals, broken)
+
+
+def changed_settings(able: Mapping[str, Settings]) -> dict[str, tuple[str, ...]]:
+    """Return the settings that are not as where nobody says anything, of those algorithms that have such."""
+    return {name: texts for name, settings in able.items() if (texts := settings.texts())}
 
 
 def first_sentence(error: KernbenchError) -> str:

@@ -115,12 +115,6 @@ class Settings:
     pes_at: str = field(default="pes", eq=False)
     """Where `pes` is written, and its name there."""
 
-    @property
-    def is_usual(self) -> bool:
-        """Whether it is as where nobody says anything, which the package's table was measured with."""
-        given = (self.slots, self.slot_bytes, self.tier, self.pes, self.topology)
-        return self.pipeline and self.chunk == 16 << 10 and all(value is None for value in given)
-
     def texts(self) -> tuple[str, ...]:
         """Return what is not as where nobody says anything, as `KEY=VALUE` that `load_ccl` reads."""
         sizes = {name: f"{value} B" for name in ("slot_bytes", "chunk") if (value := getattr(self, name)) is not None}

@@ -2,6 +2,7 @@
 
 `{"schema": "kernbench.machine_tuning/1", "machine": {"key", "topology", "sets"}, "dtype", "entries": [{"collective",
 "network", "world", "times": [[nbytes, {algorithm: ns}], …]}]}`: sizes as nccl-tests counts them, from small to large.
+An entry has `"settings": {algorithm: ["pes=1", …]}` too, where these were not as where nobody says anything.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from kernbench_core.wording import brief
 
@@ -34,6 +35,8 @@ class MeasuredTimes:
     network: str
     world: int
     rows: tuple[tuple[int, TimesByName], ...]
+    settings: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    """What was not as where nobody says anything, by the names of algorithms, as `KEY=VALUE`."""
 
     @property
     def cell(self) -> tuple[str, str, int]:
@@ -118,6 +121,7 @@ class MachineTuning:
             "  " + json.dumps({
                 "collective": e.collective, "network": e.network, "world": e.world,
                 "times": [[nbytes, dict(sorted(times.items()))] for nbytes, times in e.rows],
+                **({"settings": dict(sorted(e.settings.items()))} if e.settings else {}),
             }) for e in self.entries
         )  # fmt: skip
         head = {"schema": SCHEMA, "machine": {"key": self.key, "made_on": self.made_on}, "dtype": self.dtype}
@@ -155,4 +159,5 @@ def _entry(given: Any) -> MeasuredTimes:
         raise ValueError("times")
     if not all(math.isfinite(ns) and ns > 0 for _, times in rows for ns in times.values()):
         raise ValueError("times")
-    return MeasuredTimes(str(given["collective"]), str(given["network"]), int(given["world"]), rows)
+    settings = {str(name): tuple(map(str, texts)) for name, texts in given.get("settings", {}).items()}
+    return MeasuredTimes(str(given["collective"]), str(given["network"]), int(given["world"]), rows, settings)

@@ -84,8 +84,8 @@ def choose_algorithm(
         warnings.warn(sentence, KernbenchWarning, stacklevel=1)
     machine = AutoMachine(None, machine_network(design).name) if door is None else door.machine
     times = None if door is None else partial(door.times, able.chosen)
-    usual = all(settings.is_usual for _, settings in able.chosen.values())
-    chosen = choose_auto(config.auto, machine, (collective, world, nbytes), tuple(able.chosen), times, usual=usual)
+    call, changed = (collective, world, nbytes), able.changed
+    chosen = choose_auto(config.auto, machine, call, tuple(able.chosen), times, changed=changed)
     if chosen is None:
         nobody = f"no registered algorithm does {collective} of {world} ranks; register one."
         raise UsageError("\n".join([nobody, *able.refusals.values()]))

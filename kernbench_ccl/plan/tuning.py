@@ -1,30 +1,26 @@
 """Which algorithm `auto` is: what was measured to be fastest, and a rule where nothing was.
 
 The table is `tuning.json` beside this file, when a measurement has written it:
-`{"schema": "kernbench.tuning/1", "entries": [{"collective", "network", "world", "best": [[nbytes, algorithm], …]}]}`,
-where each algorithm is the best up to its nbytes and the last one also above.
+`{"schema": "kernbench.tuning/1", "machines": [key, …], "measured": [algorithm, …], "entries": [{"collective",
+"network", "world", "best": [[nbytes, algorithm], …]}]}`, where each algorithm is the best up to its nbytes and the last
+one also above. It holds for the machines of these keys alone, as far as nobody else is registered than was measured.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import frozen
 
-from kernbench_core.units import format_bandwidth, format_time
-
 SCHEMA: Final = "kernbench.tuning/1"
 FILE: Final = Path(__file__).with_name("tuning.json")
 LARGE: Final = 64 * 1024
 """From how many bytes of each rank on bandwidth counts more than the number of steps, by the rule."""
-
-LINK: Final = (100.0, 500.0)
-"""Bandwidth (GB/s) and latency (ns) of the links of the machines that the table was measured on: those of `default`."""
 
 OTHER_KIND: Final = math.log(2)
 """How much further a measurement counts as when just one of both numbers of ranks is a power of two."""
@@ -55,9 +51,14 @@ class TuningEntry:
 
 @frozen
 class Tuning:
-    """A measured table; empty where nothing was measured."""
+    """A measured table; empty where nothing was measured. `machines` are keys of those that it was measured on.
+
+    `measured` are the algorithms that could have been the best.
+    """
 
     entries: tuple[TuningEntry, ...] = ()
+    machines: frozenset[str] = frozenset()
+    measured: frozenset[str] = frozenset()
 
     def choose(self, collective: str, network: str, world: int, nbytes: int, able: Sequence[str]) -> str | None:
         """Return one of `able`, the registered names of algorithms that do these ranks on this network.
@@ -88,14 +89,14 @@ class Tuning:
         found = [e for e in self.entries if (e.collective, e.network) == (collective, network)]
         return sorted(found, key=distance)
 
-    def basis(self, collective: str, network: str, world: int, links: Collection[tuple[float, float]]) -> str:
-        """Say what `choose` goes by for links of (GB/s, ns): a measurement, and of what else, or the rule."""
+    def basis(self, collective: str, network: str, world: int, key: str | None) -> str:
+        """Say what `choose` goes by on a machine of a key: a measurement, and of what else, or the rule."""
         entries = self.nearest(collective, network, world)
         if not entries:
             return "by rule, nothing was measured here"
         others = [] if entries[0].world == world else [f"with {entries[0].world} ranks"]
-        if set(links) != {LINK}:
-            others.append(f"on links of {format_bandwidth(LINK[0])} and {format_time(LINK[1])}")
+        if key not in self.machines:
+            others.append("on packages and links of default")
         return " ".join(["by measurement", " ".join(others)]).strip()
 
 
@@ -121,7 +122,9 @@ def load_tuning(path: Path = FILE) -> Tuning:
         tuple(
             TuningEntry(e["collective"], e["network"], e["world"], tuple((int(n), str(name)) for n, name in e["best"]))
             for e in data["entries"]
-        )
+        ),
+        frozenset(data.get("machines", ())),
+        frozenset(data.get("measured", ())),
     )
 
 

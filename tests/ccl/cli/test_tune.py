@@ -93,7 +93,8 @@ def test_a_table_of_another_machine_is_refused_or_left_with_a_sentence(tuned: Pa
         "of 37 GB/s, 500 ns; measure this one with kernbench ccl tune.\n"
     ))  # fmt: skip
     code, out, err = call(tuned, *words, "--config", "named.yaml")
-    assert (code, out.splitlines()[3]) == (0, "# auto (by measurement):")
+    tried = "by closed forms, checked by 3 short simulations of up to 2 KiB"
+    assert (code, out.splitlines()[3]) == (0, f"# auto ({tried}):")
     assert err == (
         "warning: t.json is not used: it was measured on another machine (tiny with links of 37 GB/s, 500 ns); "
         "kernbench ccl tune measures this one.\n"
@@ -101,8 +102,28 @@ def test_a_table_of_another_machine_is_refused_or_left_with_a_sentence(tuned: Pa
     asked = ("all_gather", *MACHINE, "--ranks", "5", *words[5:10], "--tuning", "t.json", "--json")
     code, out, err = call(tuned, *asked)
     assert (code, err) == (0, "")
-    assert json.loads(out)["auto"] == "by closed forms, checked by 3 short simulations of up to 2 KiB"
+    assert json.loads(out)["auto"] == tried
     assert json.loads(call(tuned, *asked, "--algo", "ring")[1])["auto"] is None
+
+
+def test_a_table_holds_for_the_settings_of_its_ccl_yaml(tuned: Path, call: Call) -> None:
+    """With options or a file that say otherwise it is left, with a sentence; tuned with them it is used."""
+    words = ("all_gather", *MACHINE, "--ranks", "3", "-b", "2K", "-e", "2K", "--no-check")
+    (tuned / "slow.yaml").write_text("defaults: {pipeline: off, slots: 2}\n")
+    for more, told in (
+        (("--pipeline", "off"), "pipeline=off"), (("--pes", "1"), "pes=1"),
+        (("--config", "slow.yaml"), "slots=2, pipeline=off"),
+    ):  # fmt: skip
+        code, out, err = call(tuned, *words, *more, "--tuning", "t.json")
+        assert (code, out.splitlines()[3][:24]) == (0, "# auto (by closed forms,")
+        assert err == (
+            "warning: t.json is not used: it was measured with other settings of ccl.direct_all_gather, the defaults "
+            f"and not {told}; kernbench ccl tune --config measures with those of a ccl.yaml.\n"
+        )
+    made = ("tune", *SMALL, "--collective", "all_gather", "--config", "slow.yaml", "-o", "slow.json")
+    assert call(tuned, *made)[0] == 0
+    code, out, err = call(tuned, *words, "--config", "slow.yaml", "--tuning", "slow.json")
+    assert (code, err, out.splitlines()[3]) == (0, "", "# auto (by the measurements of slow.json):")
 
 
 def test_what_a_table_holds_stays_and_what_was_simulated_is_not_again(

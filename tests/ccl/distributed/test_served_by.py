@@ -11,6 +11,7 @@ import kernbench_ccl.distributed as dist
 import kernbench_core as kb
 from kernbench_ccl.measure import time_collective
 from kernbench_ccl.measure.trials import AlgorithmTrial
+from kernbench_ccl.plan.trial_choice import TrialTime
 from kernbench_core.plugins import load_plugins
 
 PLUGINS = load_plugins()
@@ -70,6 +71,24 @@ def test_the_run_is_that_of_the_algorithm_that_is_fastest_here(trials: list[str]
     named = ran(f"collectives.all_reduce={best}", calls=2)
     assert (named.op_log_sha256, named.timing.total_ns) == (found.op_log_sha256, found.timing.total_ns)
     assert named.warnings == () and len(trials) == 5
+
+
+def test_the_packages_table_is_not_of_some_of_the_pes(trials: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that it was measured on: with all PEs it holds, with some algorithms are tried."""
+    calls: dict[str, int] = {}
+    monkeypatch.setattr(AlgorithmTrial, "run", lambda trial, *_: trials.append("") or TrialTime(1.0, 0.0))
+
+    def program(rank: int, rt: kb.Runtime, pes: list[int] | None) -> None:
+        dist.init_process_group(pes=pes)
+        dist.all_reduce(rt.zeros((COUNT,), "f16"))
+
+    def asked(rt: kb.Runtime) -> None:
+        for name, pes in (("all", None), ("some", [0])):
+            dist.spawn(program, args=(pes,))
+            calls[name] = len(trials)
+
+    kb.run(asked, "default", set=["system.sips=2"], plugins=PLUGINS)
+    assert calls == {"all": 0, "some": 5}
 
 
 def test_what_the_cache_holds_changes_no_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -62,7 +62,7 @@ def test_a_table_comes_back_from_its_text_and_keeps_its_other_entries(tmp_path: 
     """An entry of a cell takes the place of the one that was there; entries are in order."""
     path = tmp_path / "tuning.json"
     old, new = measured((8, {FEW: 1.5})), measured((8, {FEW: 2.5, WIDE: 1 / 3}))
-    other = MeasuredTimes("broadcast", "ring", 5, ((8, {FEW: 1.0}),))
+    other = MeasuredTimes("broadcast", "ring", 5, ((8, {FEW: 1.0}),), {FEW: ("pes=1", "pipeline=off")})
     table = MachineTuning("key", "tiny", "f16").with_entry(other).with_entry(old).with_entry(new)
     assert table.entries == (new, other)
     path.write_text(table.text())

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernbench_ccl.measure import Setup, machine_of
-from kernbench_ccl.plan.tuning import LARGE, LINK, Tuning, TuningEntry, by_rule, load_tuning, shipped
+from kernbench_ccl.plan.machine_key import machine_key
+from kernbench_ccl.plan.tuning import LARGE, Tuning, TuningEntry, by_rule, load_tuning, shipped
+from kernbench_ccl.plugin import kernbench_algorithms
 from kernbench_core.plugins import load_plugins
 
 RING, TREE, DIRECT = "ccl.ring_all_reduce", "ccl.double_binary_tree_all_reduce", "ccl.direct_all_reduce"
@@ -44,16 +46,16 @@ def test_powers_of_two_are_near_each_other():
 
 
 def test_what_auto_goes_by_is_said():
-    """Other ranks and other links than were measured, and the rule."""
-    table = Tuning((TuningEntry("all_reduce", "ring", 8, ((1, RING),)),))
-    found = [table.basis("all_reduce", "ring", world, {link}) for world in (8, 6) for link in (LINK, (10.0, 500.0))]
+    """Other ranks and another machine than were measured, and the rule."""
+    table = Tuning((TuningEntry("all_reduce", "ring", 8, ((1, RING),)),), frozenset({"its key"}))
+    found = [table.basis("all_reduce", "ring", world, key) for world in (8, 6) for key in ("its key", "another")]
     assert found == [
         "by measurement",
-        "by measurement on links of 100 GB/s and 500 ns",
+        "by measurement on packages and links of default",
         "by measurement with 8 ranks",
-        "by measurement with 8 ranks on links of 100 GB/s and 500 ns",
+        "by measurement with 8 ranks on packages and links of default",
     ]
-    assert table.basis("all_reduce", "switch", 8, {LINK}) == "by rule, nothing was measured here"
+    assert table.basis("all_reduce", "switch", 8, "its key") == "by rule, nothing was measured here"
 
 
 def test_it_covers_what_was_measured_with_just_these_ranks():
@@ -64,11 +66,16 @@ def test_it_covers_what_was_measured_with_just_these_ranks():
     assert [table.covers(*cell) for cell in asked] == [entry, None, None, None]
 
 
-def test_the_links_are_those_of_the_machine_that_was_measured():
-    """The preset `default`, of which the tool takes as many SIPs as there are ranks."""
+def test_the_table_is_of_default_and_of_all_algorithms():
+    """Where not, measure anew (tools/tune_ccl.py), or with --machines where what was changed takes no time."""
     plugins = load_plugins()
-    machine = machine_of(Setup("default", None, ("system.sips=3",), idealised=False, checked=False), plugins)
-    assert machine.link() == LINK
+    networks = dict.fromkeys(entry.network for entry in shipped().entries)
+    setups = (
+        Setup("default", None, ("system.sips=4", f"system.network.topology={name}"), checked=False) for name in networks
+    )
+    assert {machine_key(machine_of(setup, plugins).graph) for setup in setups} == shipped().machines
+    names = {entry.name for entry in kernbench_algorithms()} - {"ccl.direct_send_recv", "ccl.dissemination_barrier"}
+    assert names == shipped().measured
 
 
 def test_what_refuses_is_not_chosen():
@@ -103,7 +110,10 @@ def test_the_table_is_read_and_one_of_another_version_is_left(tmp_path):
     path = tmp_path / "tuning.json"
     assert load_tuning(path) == Tuning()
     entry = {"collective": "all_reduce", "network": "ring", "world": 4, "best": [[1024, TREE], [2048, RING]]}
-    path.write_text(json.dumps({"schema": "kernbench.tuning/1", "entries": [entry]}))
-    assert load_tuning(path).entries == (TuningEntry("all_reduce", "ring", 4, ((1024, TREE), (2048, RING))),)
+    of = {"machines": ["a", "b"], "measured": [RING, TREE]}
+    path.write_text(json.dumps({"schema": "kernbench.tuning/1", **of, "entries": [entry]}))
+    found = load_tuning(path)
+    assert found.entries == (TuningEntry("all_reduce", "ring", 4, ((1024, TREE), (2048, RING))),)
+    assert (found.machines, found.measured) == ({"a", "b"}, {RING, TREE})
     path.write_text(json.dumps({"schema": "kernbench.tuning/2", "entries": []}))
     assert load_tuning(path) == Tuning()
