@@ -42,7 +42,7 @@ def all_gather(
     whole = own.take(count * found.size(), tensor.dtype)
     return Call(
         own, found, call, "all_gather", count, tensor.dtype, tensor, whole,
-        scratch=[whole], after=lambda: _part(own, whole, parts), results=parts,
+        scratch=[whole], after=lambda: _part(own, found, whole, parts), results=parts,
     ).run(async_op)  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def gather(
     return Call(
         own, found, call, "gather", count, tensor.dtype, tensor, whole, root=root,
         details={"root": f"dst {found.ranks[root]}"}, scratch=[] if whole is None else [whole],
-        after=None if parts is None or whole is None else lambda: _part(own, whole, parts), results=parts or (),
+        after=None if parts is None or whole is None else lambda: _part(own, found, whole, parts), results=parts or (),
     ).run(async_op)  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def scatter(
     count = elements(tensor)
     whole = None if parts is None else own.take(count * found.size(), tensor.dtype)
     if parts is not None and whole is not None:
-        _join(own, parts, whole)
+        _join(own, found, parts, whole)
     return Call(
         own, found, call, "scatter", count, tensor.dtype, whole, tensor, root=root,
         details={"root": f"src {found.ranks[root]}"}, scratch=[] if whole is None else [whole],
@@ -114,7 +114,7 @@ def reduce_scatter(
     redop = reduction(call, op, output.dtype)
     count = elements(output)
     whole = own.take(count * found.size(), output.dtype)
-    _join(own, parts, whole)
+    _join(own, found, parts, whole)
     return Call(
         own, found, call, "reduce_scatter", count, output.dtype, whole, output, redop,
         details={"op": redop}, scratch=[whole],
@@ -140,10 +140,10 @@ def all_to_all(
     results = _listed(own, found, call, "output_tensor_list", output_tensor_list, one)
     count = elements(one)
     source, target = (own.take(count * found.size(), one.dtype) for _ in range(2))
-    _join(own, parts, source)
+    _join(own, found, parts, source)
     return Call(
         own, found, call, "all_to_all", count, one.dtype, source, target,
-        scratch=[source, target], after=lambda: _part(own, target, results), results=results,
+        scratch=[source, target], after=lambda: _part(own, found, target, results), results=results,
     ).run(async_op)  # fmt: skip
 
 
@@ -177,14 +177,22 @@ def _of_root(
     return None
 
 
-def _join(own: Here, parts: list[AnyTensor], whole: DeviceTensor) -> None:
-    """Copy tensors, one behind the other, into a scratch tensor, and wait."""
-    own.rt.launch(join_parts, _pointers(own, parts), whole, elements(parts[0]), _tile(own, whole))
+def _join(own: Here, group: ProcessGroup, parts: list[AnyTensor], whole: DeviceTensor) -> None:
+    """Copy tensors, one behind the other, into a scratch tensor, on the PEs of the group, and wait."""
+    given = (_pointers(own, parts), whole, elements(parts[0]), _tile(own, whole))
+    own.rt.launch(join_parts, *given, pes=_places(own, group))
 
 
-def _part(own: Here, whole: DeviceTensor, parts: list[AnyTensor]) -> None:
-    """Copy a scratch tensor out into tensors, and wait."""
-    own.rt.launch(part_whole, whole, _pointers(own, parts), elements(parts[0]), _tile(own, whole))
+def _part(own: Here, group: ProcessGroup, whole: DeviceTensor, parts: list[AnyTensor]) -> None:
+    """Copy a scratch tensor out into tensors, on the PEs of the group, and wait."""
+    given = (whole, _pointers(own, parts), elements(parts[0]), _tile(own, whole))
+    own.rt.launch(part_whole, *given, pes=_places(own, group))
+
+
+def _places(own: Here, group: ProcessGroup) -> list[int]:
+    """Return the positions, among the PEs of this rank, of those that move data for a group."""
+    moving = group.group.pes[group.ranks.index(own.rank)]
+    return [place for place, site in enumerate(own.rt.pes) if site.index in moving]
 
 
 def _pointers(own: Here, parts: list[AnyTensor]) -> list[Pointer]:

@@ -71,6 +71,28 @@ def test_a_use_of_a_result_waits_for_it(form: str) -> None:
     run(with_groups, 2)
 
 
+@pytest.mark.parametrize("form", ["all_gather", "gather", "scatter", "reduce_scatter", "all_to_all"])
+def test_copies_run_on_the_pes_of_the_group(form: str) -> None:
+    """The others are free for kernels meanwhile."""
+
+    def program(rank: int, rt: Any) -> None:
+        dist.init_process_group(pes=[1, 3])
+        group = dist.new_group([1, 0], sort_ranks=False)
+        x, lists = rt.tensor(EACH[rank]), [[rt.zeros((COUNT,)) for _ in range(2)] for _ in range(2)]
+        if form == "all_to_all":
+            dist.all_to_all(*lists, group=group)
+        elif form in ("gather", "scatter"):
+            getattr(dist, form)(x, lists[0] if rank == 1 else None, 1, group=group)
+        else:
+            getattr(dist, form)(*((lists[0], x) if form == "all_gather" else (x, lists[0])), group=group)
+
+    result = kb.run(lambda rt: dist.spawn(program), "tiny", set=["system.sips=2"], plugins=PLUGINS)
+    copies = [one for one in result.launches if one.kernel in ("join_parts", "part_whole")]
+    assert len(copies) == {"gather": 1, "scatter": 1, "all_to_all": 4}.get(form, 2)
+    busy = {op.component_id.split(".")[2] for op in result.op_log if ".pe" in op.component_id}
+    assert busy == {"pe1", "pe3"}
+
+
 @pytest.mark.parametrize("form", ["all_gather", "gather", "all_to_all"])
 def test_what_is_never_waited_for_is_there_after_the_spawn(form: str) -> None:
     """The program of a rank ends when its results are copied."""
