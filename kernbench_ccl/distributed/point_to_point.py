@@ -7,6 +7,7 @@ sends and receives at once does not block itself. Messages of one rank to anothe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Final
 
 from attrs import field, frozen
@@ -100,6 +101,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
         _check(f"dist.{one.op.__name__}", one.tensor, one.peer, one.group_peer, one.group, one.tag)
         for one in p2p_op_list
     ]
+    _refuse_shared(call, messages)
     for message in messages:
         message.enter(own)
     for message in messages:
@@ -109,6 +111,17 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     tensors = list(dict.fromkeys(message.part.tensor for message in messages))
     handle = own.rt.submit(_batch_launch(own, messages), tensors, label)
     return [Work(own, handle) for _ in messages]
+
+
+def _refuse_shared(call: str, messages: Sequence[_Message]) -> None:
+    """Raise a sentence where two messages would be received into the same memory."""
+    for one, other in combinations((message for message in messages if not message.sends), 2):
+        (first, last), (start, end) = one.stretch, other.stretch
+        if one.part.tensor is other.part.tensor and first < end and start < last:
+            raise UsageError(
+                f"{call}: each dist.irecv must have memory of its own, and two of them share elements of "
+                f"{one.part.tensor.name!r}; give one of them another tensor or part."
+            )
 
 
 def _number(count: int, what: str) -> str:
@@ -123,6 +136,11 @@ class _Message:
     count: int
     peer: int
     sends: bool
+
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """Its elements in the tensor: the first one, and the one behind the last."""
+        return self.part.start, self.part.start + self.count
 
     def enter(self, own: Here) -> int:
         """Write the message down and return its number among those of the two ranks."""

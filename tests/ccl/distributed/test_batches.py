@@ -149,6 +149,12 @@ def test_a_batch_that_nobody_answers_is_reported() -> None:
          "dist.isend: dst must be another rank than 0, which is the caller; copy in a kernel."),
         ("[dist.P2POp(dist.irecv, rt.zeros((4,)), 1, tag=3)]",
          "dist.irecv: tag must be left out, not 3: messages arrive in the order of their sends."),
+        ("[dist.P2POp(dist.irecv, y, 1), dist.P2POp(dist.irecv, y, 1)]",
+         "dist.batch_isend_irecv: each dist.irecv must have memory of its own, and two of them share elements of "
+         "'y'; give one of them another tensor or part."),
+        ("[dist.P2POp(dist.irecv, y[:4], 1), dist.P2POp(dist.irecv, y[4:], 1), dist.P2POp(dist.irecv, y[3:5], 1)]",
+         "dist.batch_isend_irecv: each dist.irecv must have memory of its own, and two of them share elements of "
+         "'y'; give one of them another tensor or part."),
     ],
 )  # fmt: skip
 def test_wrong_batches_are_refused(batch: str, said: str) -> None:
@@ -156,8 +162,9 @@ def test_wrong_batches_are_refused(batch: str, said: str) -> None:
 
     @started
     def program(rank: int, rt: Any) -> None:
+        y = rt.zeros((8,), name="y")
         if rank == 0:
-            dist.batch_isend_irecv(eval(batch))
+            dist.batch_isend_irecv(eval(batch, {**globals(), "rt": rt, "rank": rank, "y": y}))
 
     assert refused(program) == said
 
