@@ -223,7 +223,7 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     from kernbench_ccl.catalogue import Catalogue
     from kernbench_ccl.cli.tables import AllAlgorithms, OneAlgorithm
     from kernbench_ccl.measure import Chooser, Setup, Sweep, machine_of
-    from kernbench_ccl.measure.choice import chosen_name
+    from kernbench_ccl.measure.choice import check_question, chosen_name
     from kernbench_ccl.plan import load_ccl
     from kernbench_core.engine import Limits
     from kernbench_core.runs import configure, open_backend, tell_warnings
@@ -242,7 +242,7 @@ def _run(shell: Shell, kind: CollectiveKind, options: dict[str, Any]) -> int:
     machine = machine_of(setup, plugins)
     config = _with_table(config, options["tuning"], machine)
     tell_warnings(machine.graph)
-    _check_ranks(question, machine)
+    check_question(question, machine, "--")
     _warn(shell, setup.idealised, machine)
     chooser = Chooser(question, machine, config, plugins)
     limits = Limits(options["max_events"], None, options["timeout_s"])
@@ -294,20 +294,12 @@ def _algorithms(given: Iterable[str], config: CclConfig) -> tuple[str, ...]:
 
 def _question(kind: CollectiveKind, options: dict[str, Any]) -> Question:
     from kernbench_ccl.measure import Question
-    from kernbench_ccl.reductions import refuse_redop
 
-    dtype = read_dtype(options["dtype"])
-    redop = options.get("redop")
-    refusal = None if redop is None else refuse_redop(redop, dtype)
-    if refusal is not None:
-        raise UsageError(f"option --redop: {refusal}")
     pipeline = None if options["pipeline"] is None else options["pipeline"] == "on"
-    contributors = options.get("contributors") or "sip"
-    if contributors == "pe" and options["pes"] is not None:
-        raise UsageError(
-            "options --pes and --contributors pe exclude each other: every PE takes part; leave --pes out."
-        )
-    return Question(kind, dtype, redop, options.get("root") or 0, pipeline, options["pes"], contributors)
+    return Question(
+        kind, read_dtype(options["dtype"]), options.get("redop"), options.get("root") or 0, pipeline, options["pes"],
+        options.get("contributors") or "sip",
+    )  # fmt: skip
 
 
 def read_dtype(given: str) -> str:
@@ -350,25 +342,6 @@ def machine_sets(options: dict[str, Any]) -> tuple[str, ...]:
     given = {name: key for name, key in named.items() if options[name] is not None}
     own = (OptionSetting.of(f"--{name.replace('_', '-')}", key, options[name]) for name, key in given.items())
     return (*own, *options["sets"])
-
-
-def _check_ranks(question: Question, machine: TimedMachine) -> None:
-    from kernbench_core.topology import design_of
-
-    if question.root >= machine.world:
-        raise UsageError(
-            f"option --root must be a rank from 0 to {machine.world - 1}, not {question.root}; choose one of these."
-        )
-    if question.contributors == "pe":
-        return
-    if machine.world < 2:
-        raise UsageError(
-            "a collective must have at least 2 ranks, and this topology has 1 SIP; give --ranks, or another --topology."
-        )
-    design = design_of(machine.graph)
-    most = design.cubes_per_sip * design.pes_per_cube
-    if question.pes is not None and question.pes > most:
-        raise UsageError(f"option --pes must be at most {most}, the PEs of a SIP, not {question.pes}; give fewer.")
 
 
 def _warn(shell: Shell, idealised: bool, machine: TimedMachine) -> None:

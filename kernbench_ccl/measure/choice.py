@@ -14,6 +14,7 @@ from kernbench_ccl.plan import CclConfig, Settings, machine_network
 from kernbench_ccl.plan.auto import AutoMachine, choose_auto, told_trials
 from kernbench_ccl.plan.candidates import changed_settings, find_able
 from kernbench_ccl.plan.configuration import AUTO
+from kernbench_ccl.reductions import refuse_redop
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology import design_of
@@ -44,6 +45,34 @@ class Question:
         if self.pipeline is not None:
             settings = evolve(settings, pipeline=self.pipeline)
         return settings if self.pes is None else evolve(settings, pes=self.pes, pes_at="pes")
+
+
+def check_question(question: Question, machine: TimedMachine, dash: str = "") -> None:
+    """Raise UsageError where what is asked does not fit itself or the machine; options have a `dash`, as "--pes"."""
+    option = f"option {dash}" if dash else ""
+    refusal = None if question.redop is None else refuse_redop(question.redop, question.dtype)
+    if refusal is not None:
+        raise UsageError(f"{option}redop: {refusal}")
+    if not 0 <= question.root < machine.world:
+        raise UsageError(
+            f"{option}root must be a rank from 0 to {machine.world - 1}, not {question.root}; choose one of these."
+        )
+    if question.contributors == "pe":
+        if question.pes is not None:
+            raise UsageError(
+                f"{'options ' if dash else ''}{dash}pes and {dash}contributors pe exclude each other: every PE takes "
+                f"part; leave {dash}pes out."
+            )
+        return
+    if machine.world < 2:
+        raise UsageError(
+            f"a collective must have at least 2 ranks, and this topology has 1 SIP; give {dash}ranks, or another "
+            f"{dash}topology."
+        )
+    if question.pes is not None and question.pes > machine.pes:
+        raise UsageError(
+            f"{option}pes must be at most {machine.pes}, the PEs of a SIP, not {question.pes}; give fewer."
+        )
 
 
 @frozen

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from kernbench_ccl.catalogue import Catalogue
 from kernbench_ccl.collectives import CollectiveKind
-from kernbench_ccl.measure.choice import Choice, Chooser, Question, chosen_name
+from kernbench_ccl.measure.choice import Choice, Chooser, Question, check_question, chosen_name
 from kernbench_ccl.measure.machine import Setup, TimedMachine, machine_of
 from kernbench_ccl.measure.measurement import closed_form, measure, measure_remotely
 from kernbench_ccl.measure.table import Measured, SweepRow
@@ -266,6 +266,18 @@ def _in_good_order(groups: Sequence[Sequence[TimedCase]], workers: int) -> list[
     return [*cases[:1], *largest, *cases[1:first], *rest]
 
 
+def _refuse_what_it_has_not(kind: CollectiveKind, redop: str, root: int, contributors: str) -> None:
+    """Raise UsageError for an argument that a collective has no use for, where it is given."""
+    for name, given, usual, has in (
+        ("redop", redop, "sum", kind.reduces), ("root", root, 0, kind.rooted),
+        ("contributors", contributors, "sip", kind.per_pe),
+    ):  # fmt: skip
+        if not has and given != usual:
+            raise UsageError(f"{name} must be left out for {kind.name}, which has none, not {given!r}.")
+    if contributors not in ("sip", "pe"):
+        raise UsageError(f"contributors must be one of sip, pe, not {contributors!r}.")
+
+
 def time_collective(
     collective: str,
     sizes: Sequence[int],
@@ -294,6 +306,7 @@ def time_collective(
 ) -> list[SweepRow]:
     """Return the rows of `kernbench ccl COLLECTIVE`, for sizes in bytes; see there what the arguments mean.
 
+    `collective` is called by its own name (`all_to_all`, not `alltoall`), and `algo` is one algorithm, entry or auto.
     `limits` are those of each simulation. Without `trials` auto tries nothing where no table was measured; without
     `in_place` nothing runs in place. What is in `known`, of calls with this machine, does not run again.
 
@@ -311,7 +324,9 @@ def time_collective(
     setup = Setup(topology, components, (*sips, *set), idealised, check, backend)
     machine = machine_of(setup, found)
     tell_warnings(machine.graph)
+    _refuse_what_it_has_not(kind, redop, root, contributors)
     question = Question(kind, dtype, redop if kind.reduces else None, root, pipeline, pes, contributors)
+    check_question(question, machine)
     settings = load_ccl(config, catalogue=catalogue)
     if not trials:
         settings = settings.without_trials()

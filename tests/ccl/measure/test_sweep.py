@@ -150,6 +150,34 @@ def test_a_collective_that_cannot_be_timed_is_refused():
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("all_gather redop=nonsense", "redop must be left out for all_gather, which has none, not 'nonsense'."),
+        ("all_reduce redop=nonsense", "redop: a reduction must be one of sum, avg, product, min, max, not 'nonsense'; "
+         "choose one of these."),
+        ("all_reduce redop=avg dtype=int8", "redop: avg must be of a float dtype, not of int8, which cannot hold the "
+         "quotient; use sum, or cast first."),
+        ("all_reduce root=2", "root must be left out for all_reduce, which has none, not 2."),
+        ("broadcast root=3", "root must be a rank from 0 to 2, not 3; choose one of these."),
+        ("all_reduce contributors=pe pes=1", "pes and contributors pe exclude each other: every PE takes part; leave "
+         "pes out."),
+        ("broadcast contributors=pe", "contributors must be left out for broadcast, which has none, not 'pe'."),
+        ("all_reduce contributors=cube", "contributors must be one of sip, pe, not 'cube'."),
+        ("all_reduce pes=5", "pes must be at most 4, the PEs of a SIP, not 5; give fewer."),
+        ("all_reduce ranks=1", "a collective must have at least 2 ranks, and this topology has 1 SIP; give ranks, or "
+         "another topology."),
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit_are_refused(plugins, asked, told):
+    """As the command refuses its options, in the same words."""
+    collective, *words = asked.split()
+    given = {key: int(value) if value.isdigit() else value for key, value in (word.split("=") for word in words)}
+    with pytest.raises(UsageError) as caught:
+        time_collective(collective, [64], "tiny", **{"ranks": 3, **given}, plugins=plugins)
+    assert str(caught.value) == told
+
+
 DTYPES, SOME = ("f32", "bf16", "f8e4m3", "int32", "int8"), ("sum", "product", "max")
 
 
