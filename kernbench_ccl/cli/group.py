@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,17 +126,18 @@ def _factor(ctx: click.Context, param: click.Parameter, value: str | None) -> fl
 
 
 class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs only
-    """One of some words, refused in our words, and completed."""
+    """One of some words, refused in our words, and completed; `spelt` gives the word for another spelling of it."""
 
     name = "word"
 
-    def __init__(self, *choices: str) -> None:
-        self.choices = choices
+    def __init__(self, *choices: str, spelt: Mapping[str, str] | None = None) -> None:
+        self.choices, self.spelt = choices, spelt or {}
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the word; raise UsageError naming the option."""
-        _require_one_of("the option" if param is None else param.opts[-1], value, self.choices)
-        return value
+        word = self.spelt.get(value, value)
+        _require_one_of("the option" if param is None else param.opts[-1], word, self.choices)
+        return word
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Complete one of the words."""
@@ -153,6 +154,9 @@ SIZES, ALGORITHM = "Sizes", "Algorithm"
 #: Options that change nothing of what is printed.
 _NOT_SHOWN = ("cached", "jobs", "max_events", "timeout_s", "quiet")
 _REDOPS = ("sum", "avg", "product", "min", "max")
+#: nccl-tests' own words, of reductions and of dtypes.
+_NCCL_REDOPS = {"prod": "product"}
+_NCCL_DTYPES = {"half": "f16", "float": "f32", "double": "f64"}
 
 
 def _options(kind: CollectiveKind) -> list[click.Parameter]:
@@ -160,7 +164,7 @@ def _options(kind: CollectiveKind) -> list[click.Parameter]:
 
     own = []
     if kind.reduces:
-        own.append(Declared("-o", "--redop", metavar="OP", default="sum", type=OneOf(*_REDOPS),
+        own.append(Declared("-o", "--redop", metavar="OP", default="sum", type=OneOf(*_REDOPS, spelt=_NCCL_REDOPS),
                             help="sum, avg, product, min or max.", panel=SIZES))
     if kind.per_pe:
         own.append(Declared("--contributors", metavar="sip|pe", default="sip", type=OneOf("sip", "pe"),
@@ -303,12 +307,12 @@ def _question(kind: CollectiveKind, options: dict[str, Any]) -> Question:
 
 
 def read_dtype(given: str) -> str:
-    """Return the name of a dtype; UsageError for one that is not there."""
+    """Return the name of a dtype, also of one that nccl-tests calls otherwise; UsageError for one that is not there."""
     from kernbench_core.errors import UnsupportedError
     from kernbench_core.values.dtypes import dtype_of
 
     try:
-        return dtype_of(given)
+        return dtype_of(_NCCL_DTYPES.get(given, given))
     except UnsupportedError as fault:
         raise UsageError(f"option --dtype: {fault}") from None
 

@@ -39,6 +39,14 @@ def test_the_table_has_a_line_for_each_size_with_exact_bandwidths(call):
     assert lines[-3] == "# Out of bounds values : 0 OK"
 
 
+@pytest.mark.parametrize(("spelt", "shown"), [("half", "f16"), ("float", "f32"), ("double", "f64")])
+def test_dtypes_and_reductions_are_spelt_as_in_nccl_tests_too(call, spelt, shown):
+    """The row has our own words."""
+    code, out, err = call("all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "-d", spelt, "-o", "prod")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-4].split()[2:4] == [shown, "product"]
+
+
 def test_columns_that_are_left_out_are_named(plugins):
     """On a terminal of 80 columns the table says what it goes without, and keeps what was asked for."""
     words = ["all_reduce", *SMALL, "-b", "1K", "-e", "1K", "--algo", "ring", "--no-check"]
