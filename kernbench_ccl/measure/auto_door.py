@@ -43,4 +43,6 @@ def auto_door(rt: Runtime, call: TrialCall, called: str, pes: int | None = None)
         if chosen.unused is not None:
             rt.shared.notes[chosen.unused] = None
 
-    return AutoDoor(AutoMachine(rt.graph, machine_network(design).name, whole), times, note)
+    machine = AutoMachine(rt.graph, machine_network(design).name, whole)
+    kept = rt.shared.kept.setdefault(f"{__name__}, {whole}", machine)  # its key is made once for all calls
+    return AutoDoor(kept, times, note)
