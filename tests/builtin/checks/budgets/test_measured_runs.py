@@ -74,9 +74,9 @@ def test_each_wire_of_a_nanosecond_more_is_named(inner: Inner) -> None:
     for setting, kinds in KEYS.items():
         inner.write(f"SETS = [{setting!r}]\n", TESTS)
         text = inner.run().stdout.str()
-        key, _, value = setting.partition("=")
+        key, _, value = setting.removesuffix("ns").partition("=")
         words = " ".join(text.split())
-        assert re.search(rf" changed: configuration {re.escape(key)}: \S+ ?\S* → {re.escape(value)} ", words)
+        assert re.search(rf" changed: configuration {re.escape(key)}: \S+ ?\S* → {re.escape(value)} ns ", words)
         alone = re.findall(r"^  \S+->\S+ \((.*)\)\n    latency .*, \+1 ns ", text, re.MULTILINE)
         together = re.findall(r"^  \d+ (.*)s, each latency .*, \+1 ns ", text, re.MULTILINE)
         assert {*alone, *together} == kinds
