@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -19,6 +19,7 @@ from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError,
 from kernbench_core.plugins import PICTURES
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.runs.options import OptionRecord, command_options
+from kernbench_core.runs.part_names import taken_name
 
 if TYPE_CHECKING:
     import click
@@ -88,7 +89,8 @@ class RunPart:
     `NAME` is where the result has the answer (`result.NAME`, and in JSON), `OPTIONS` the record of its options.
     `NEEDS` names parts that it wants to be there, too, `ORDER` says how far outside it stands. An answer is `KEPT` in
     the result, or given to other parts only. A part that is not `REPEATABLE` has to look on: no cache answers for it.
-    An answer whose class has `GIVES`, names of attributes, gives them to the result, and has its JSON beside the run's.
+    An answer whose class and part have `GIVES`, names of attributes, gives them to the result, and has its JSON beside
+    the run's.
     """
 
     NAME: ClassVar[str] = ""
@@ -103,6 +105,7 @@ class RunPart:
     """Whether every run has it."""
     EXAMPLE: ClassVar[Mapping[str, Any]] = {}
     """Options of a run that asks for it, for checks; "{folder}" in a text is a folder for its files."""
+    GIVES: ClassVar[tuple[str, ...]] = ()
     SAVES: ClassVar[tuple[str, ...]] = ()
     """The files that it writes into the folder of a run with `out`."""
     BEGINS: ClassVar[str] = "beginning"
@@ -226,7 +229,15 @@ class RunPart:
 
 
 def open_part(name: str, parts: Registry[RunPartEntry]) -> type[RunPart]:
-    """Import a part; PluginError for what is none, or has another name."""
+    """Import a part; PluginError for what is none, has another name, or calls something as others do."""
+    part = _imported(name, parts)
+    taken = None if parts.provider(name).is_ours else taken_name(part, _others(name, parts))
+    if taken is not None:
+        raise parts.fault(name, f"must not have {taken}")
+    return part
+
+
+def _imported(name: str, parts: Registry[RunPartEntry]) -> type[RunPart]:
     part = parts.load(name)
     if not (isinstance(part, type) and issubclass(part, RunPart) and name == part.NAME):
         raise parts.fault(name, f"must be a RunPart class whose NAME is {name!r}, not {part!r}")
@@ -234,6 +245,13 @@ def open_part(name: str, parts: Registry[RunPartEntry]) -> type[RunPart]:
         for record in (part.OPTIONS, part.COMMAND):
             command_options(record)
     return part
+
+
+def _others(name: str, parts: Registry[RunPartEntry]) -> Iterator[tuple[str, type[RunPart]]]:
+    for other in parts:
+        if other != name and ":" not in other:
+            with suppress(PluginError):  # one that cannot be used is told of by itself
+                yield f"part of runs {other!r} of {parts.provider(other)}", _imported(other, parts)
 
 
 def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:

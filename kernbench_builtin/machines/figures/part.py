@@ -35,6 +35,9 @@ class FiguresPart(RunPart):
 
     NAME, OPTIONS, SAVES, ALWAYS = "figures", FiguresOptions, (LINKS,), True
     EXAMPLE: ClassVar = {"links": "all"}
+    GIVES: ClassVar = (
+        "launches", "kernels", "links", "components", "lines", "functions", "op_kinds", "models", "ops", "masked_share",
+    )  # fmt: skip
 
     @classmethod
     def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from kernbench_builtin.machines.figures.meter import LaunchMeter
 from kernbench_builtin.machines.figures.models import model_digests
 from kernbench_builtin.machines.figures.op_kinds import op_kinds
 from kernbench_builtin.machines.figures.ops import masked_share, op_columns
+from kernbench_builtin.machines.figures.part import FiguresPart
 from kernbench_core.runs.listing import listed
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ class RunTables:
     where it has no file). `ops` is the op log by column, a row for each record.
     """
 
-    GIVES: ClassVar = (
-        "launches", "kernels", "links", "components", "lines", "functions", "op_kinds", "models", "ops", "masked_share",
-    )  # fmt: skip
+    GIVES: ClassVar = FiguresPart.GIVES
 
     launches: tuple[LaunchFigures, ...] = attrs.field(converter=listed)
     kernels: KernelFigures | None
