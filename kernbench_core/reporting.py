@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import Factory, define, field, frozen
 
-from kernbench_core.errors import ComponentError
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Waits
+from kernbench_core.workers.returned import unusable
 
 if TYPE_CHECKING:
     from kernbench_core.environment import Environment
@@ -146,6 +146,9 @@ class Rates:
     def note(self, component: Computing, msg: MsgBase, took: float) -> None:
         """Count an op that took `took` ns, and compare it with the peak; what takes no time is found in the op log."""
         peak, flops, counted = component.peak_flops(msg), component.flops(msg), self.counter.work
+        if not (0.0 <= flops < math.inf and 0.0 <= peak < math.inf):
+            what, found = ("peak_flops", peak) if 0.0 <= flops < math.inf else ("flops", flops)
+            raise unusable(component, what, "return a finite number, at least 0", found)
         if counted is not None:
             work = counted.units.get(component.id)
             if work is None:
@@ -271,9 +274,5 @@ class Reported(Waits):
 def checked_ns(component: Any, raw: object, what: str) -> float:
     """Return a time that a model's method `what` gave, rounded up to the grid; ComponentError for what is no time."""
     if not isinstance(raw, int | float) or not 0.0 <= raw < math.inf:
-        model = type(component)
-        raise ComponentError(
-            f"{component.id}: {model.__module__}.{model.__qualname__}.{what} must return a finite time in ns, at least "
-            f"0, not {raw!r}; correct the component or choose another one for kind {component.node.kind!r}."
-        )
+        raise unusable(component, what, "return a finite time in ns, at least 0", raw)
     return grid_ceil(raw)

@@ -14,6 +14,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from kernbench_core.reporting import checked_ns
+from kernbench_core.workers.returned import unusable
+
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.graph import Graph
@@ -97,17 +100,21 @@ class _Walk:
                 total += slowest
                 slowest = 0.0
             if node is not self._instant and (hop[1] != end or not (msg.reply and node.run_style)):
-                total += _on_grid(node.min_service_ns(msg))
+                total += checked_ns(node, node.min_service_ns(msg), "min_service_ns")
         self.total, self._slowest = total, slowest
 
     def through_channels(self, memory: ComponentBase, transaction: Transaction, *, starts_leg: bool) -> None:
         if starts_leg:
             self.end_leg()
-        used = list(memory.channels(transaction))
-        for nbytes, bandwidth, _ in used:
-            self._slowest = max(self._slowest, _on_grid(nbytes / bandwidth))
+        used = memory.channels(transaction)
+        try:
+            times = [(nbytes / bandwidth, latency) for nbytes, bandwidth, latency in used]
+        except (TypeError, ValueError, ZeroDivisionError) as error:
+            must = f"return (bytes, bytes/ns, latency in ns) of each channel, or nothing ({error})"
+            raise unusable(memory, "channels", must, used) from error
+        self._slowest = max([self._slowest, *(checked_ns(memory, took, "channels") for took, _ in times)])
         # the slowest channel need not be the one of the longest latency
-        self.total += min((_on_grid(latency) for _, _, latency in used), default=0.0)
+        self.total += min((checked_ns(memory, latency, "channels") for _, latency in times), default=0.0)
 
     def end_leg(self) -> None:
         self.total += self._slowest

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
 from kernbench_core.callsite import user_traceback
-from kernbench_core.component import ComponentBase
+from kernbench_core.component import ComponentBase, defines
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
 from kernbench_core.fabric import Fabric, SharedPart
 from kernbench_core.params import Param
@@ -18,6 +20,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
 from kernbench_core.wording import is_async
+from kernbench_core.workers.returned import unusable
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Provider
@@ -74,6 +77,7 @@ class Hardware(Fabric):
                 asked.provider = self.providers.get(component.node.impl)
                 component.connect()
                 _refuse_other_arrival(component)
+                _refuse_figures(component)
         for component in self.components.values():
             component.start()
 
@@ -130,6 +134,16 @@ def _refuse_other_arrival(component: ComponentBase) -> None:
             f"{component.id}: {type(component).__module__}.{type(component).__qualname__} must leave self.arrive as it "
             "is; define receive(self, msg), which takes what comes."
         )
+
+
+def _refuse_figures(component: ComponentBase) -> None:
+    """Raise for numbers of its own that a model declares and nothing can be made of."""
+    if type(servers := component.servers) is not int or servers < 1:
+        raise unusable(component, "servers", "be an integer of at least 1", servers)
+    if defines(type(component), "peak_bandwidth"):
+        peak: Any = component.peak_bandwidth
+        if not isinstance(peak, Real) or not 0.0 < float(peak) < math.inf:
+            raise unusable(component, "peak_bandwidth", "be a finite number of bytes/ns, above 0", peak)
 
 
 @attrs.define

@@ -8,6 +8,8 @@ import pytest
 
 from kernbench_core.component import ComponentBase
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import ComponentError
+from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.description import OpDescription
 from kernbench_core.reporting import Rates
@@ -169,3 +171,20 @@ def test_observers_hear_when_it_was_busy_and_what_waited(
     assert observer.uses == uses
     assert rig.under_test.busy_ns == sum(ns for what, ns, _ in uses if what == "busy")
     assert rig.under_test.waited_ns == sum(ns for what, ns, _ in uses if what == "waited")
+
+
+@pytest.mark.parametrize("found", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("what", ["flops", "peak_flops"])
+def test_operations_that_are_no_number_are_told_with_their_model(what: str, found: float) -> None:
+    """They would make shares of less than nothing."""
+
+    class Odd(Unit):
+        id, node = "unit", Node("unit", "pe_gemm")
+
+    setattr(Odd, what, lambda self, msg: found)
+    with pytest.raises(ComponentError) as caught:
+        Rates().note(Odd(1.0), Logged(1), 10.0)
+    assert str(caught.value) == (
+        f"unit: {__name__}.{Odd.__qualname__}.{what} must return a finite number, at least 0, not {found!r}; "
+        "correct the component or choose another one for kind 'pe_gemm'."
+    )

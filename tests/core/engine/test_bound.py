@@ -12,8 +12,9 @@ import networkx as nx
 import pytest
 
 from kernbench_core.component import ComponentBase
-from kernbench_core.engine.bound import formula_latency
+from kernbench_core.engine.bound import formula_latency, one_way_latency
 from kernbench_core.environment import Environment, ProcessGenerator
+from kernbench_core.errors import ComponentError
 from kernbench_core.graph import Edge
 from kernbench_core.messages import MsgBase, Transaction
 from kernbench_core.testing import Harness, Probe, edge, line, place
@@ -171,3 +172,45 @@ def test_a_run_on_the_way_adds_what_it_says() -> None:
     machine.run()
     assert sent.elapsed == bound > 2 * (5 + 50) + 64 / 4 + 64 / 8
     assert ComponentBase.min_service_ns(machine.component("c"), sent) == 0.0
+
+
+@pytest.mark.parametrize("found", [None, math.nan, -1.0, "3 ns"])
+def test_a_least_time_that_is_none_is_told_with_its_model(found: Any) -> None:
+    """And nothing of kernbench is blamed for what comes of it."""
+
+    class Odd(ToyForward):
+        def min_service_ns(self, msg: MsgBase) -> Any:
+            return found
+
+    machine = Harness({"a": Probe, "b": place(Odd, overhead="5 ns")}, line("a", "b", bandwidth=8, latency=2))
+    with pytest.raises(ComponentError) as caught:
+        one_way_latency(machine.hardware.graph, machine.hardware.components, MsgBase(64, ("a", "b")))
+    model = f"b: {__name__}.{Odd.__qualname__}.min_service_ns"
+    must = f"must return a finite time in ns, at least 0, not {found!r}"
+    kind = machine.component("b").node.kind
+    assert str(caught.value) == f"{model} {must}; correct the component or choose another one for kind {kind!r}."
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (None, "'NoneType' object is not iterable"),
+        ([(1, 0, 2)], "division by zero"),
+    ],
+)
+def test_channels_that_are_none_are_told_with_their_model(found: Any, why: str) -> None:
+    """They are read for bounds only, in no method of the model."""
+
+    class Odd(ToyMemory):
+        def channels(self, msg: MsgBase) -> Any:
+            return found
+
+    machine = Harness({"s0": Probe, "m0": Odd}, [edge("s0", "m0"), edge("m0", "s0")])
+    with pytest.raises(ComponentError) as caught:
+        sent = Transaction("read", (Region(0, 64),), 64, ("s0", "m0"), nothing)
+        formula_latency(machine.hardware.graph, machine.hardware.components, sent)
+    kind = machine.component("m0").node.kind
+    assert str(caught.value) == (
+        f"m0: {__name__}.{Odd.__qualname__}.channels must return (bytes, bytes/ns, latency in ns) of each channel, or "
+        f"nothing ({why}), not {found!r}; correct the component or choose another one for kind {kind!r}."
+    )

@@ -225,3 +225,34 @@ def test_coming_back_in_the_past_is_the_fault_of_who_asks(when: float) -> None:
     told = str(caught.value)
     assert told.startswith(f"under_test: {__name__}.{Early.__qualname__} raised ValueError: call_at must be given a ")
     assert "self.env.call_at(self.env.now + when, msg, self.end)" in told
+
+
+@pytest.mark.parametrize("found", ["400 GB/s", 0.0, -5.0, float("nan"), float("inf"), None])
+def test_a_peak_that_is_no_bandwidth_is_told_before_the_run(found: object) -> None:
+    """Figures would be divided by it, or be less than nothing."""
+    cls = type("Odd", (ComponentBase,), {"overhead": lambda self, msg: 1.0, "peak_bandwidth": found})
+    with pytest.raises(ComponentError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Odd.peak_bandwidth must be a finite number of bytes/ns, above 0, not {found!r}; correct "
+        "the component or choose another one for kind 'host'."
+    )
+
+
+@pytest.mark.parametrize("found", [1.5, 0, "two"])
+def test_servers_that_an_object_sets_wrongly_are_told_before_the_run(found: object) -> None:
+    """As those of a class are."""
+
+    class Odd(ComponentBase):
+        def connect(self) -> None:
+            self.servers: Any = found
+
+        def run(self, env: Environment, msg: MsgBase) -> Any:
+            yield env.timeout(1.0)
+
+    with pytest.raises(ComponentError) as caught:
+        built(Classes(forward=Odd))
+    assert str(caught.value) == (
+        f"a: {__name__}.{Odd.__qualname__}.servers must be an integer of at least 1, not {found!r}; correct the "
+        "component or choose another one for kind 'host'."
+    )
