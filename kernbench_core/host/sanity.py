@@ -12,7 +12,7 @@ from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.timing import resource_uses
 from kernbench_core.kernel.commands import command_of
 from kernbench_core.messages import MsgBase, Transaction
-from kernbench_core.units import format_time
+from kernbench_core.units import format_bandwidth, format_time
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
@@ -46,6 +46,7 @@ def findings(hardware: Hardware, result: TimingResult, horizon_ns: float = 0.0) 
         "work": _work_takes_time(hardware),
         "memory": _memory_takes_time(hardware, bounds),
         "peaks": _not_above_peak(hardware),
+        "bandwidth": _not_above_bandwidth(hardware, max(result.total_ns, horizon_ns)),
         "capacity": _not_overbooked(hardware, result, horizon_ns),
         "phases": _phases_sum(result),
         "bounds": _not_below_bound(hardware, bounds),
@@ -163,6 +164,21 @@ def _not_above_peak(hardware: Hardware) -> Iterator[str]:
                 f"{component.id} computed {op} at {flops / took:.5g} GFLOP/s ({flops:.0f} operations in "
                 f"{format_time(took)}), above its declared peak of {peak:.5g} GFLOP/s; no op "
                 "can be faster."
+            )
+
+
+def _not_above_bandwidth(hardware: Hardware, time: float) -> Iterator[str]:
+    """Name memories that moved more, until `time` ns, than they declare that they can.
+
+    One that was given lists of addresses is left out: these come over its wires, and are nothing that it moves.
+    """
+    addressed = {memory for (_, memory, _, nbytes, _), trip in hardware.round_trips.items() if nbytes != trip.total}
+    for memory, moved in sorted(hardware.moved_bytes.items()):
+        peak = hardware.components[memory].peak_bandwidth
+        if peak and memory not in addressed and moved > peak * time * (1 + 1e-9):
+            yield (
+                f"{memory} moved {moved} B in {format_time(time)}, more than its peak_bandwidth of "
+                f"{format_bandwidth(peak)} allows; have what it moves take the time, or declare another peak."
             )
 
 

@@ -228,3 +228,31 @@ def test_a_host_request_is_completed_once() -> None:
     assert str(caught.value) == "host must complete each MemoryReadMsg once, not twice; count the answers to it."
     assert request.response is not None
     assert request.response.completed_ns == 5.0
+
+
+def test_no_memory_may_move_more_than_its_peak_allows() -> None:
+    """Whatever its model says of the time; addresses are not what it moves."""
+
+    class Weak(ToyMemory):
+        peak_bandwidth = 4.0
+
+    with pytest.raises(SanityError) as caught:
+        toy_engine(pes=1, classes=Classes(memory=Weak)).run(bench)
+    engine = finished()
+    took = engine.get_timing_result().total_ns
+    assert 4.0 * took < 16384
+    told = (
+        f"do not use this result: sip0.cube0.hbm_ctrl0 moved 16384 B in {took / 1000:.4g} us, more than its "
+        "peak_bandwidth of 4 GB/s allows; have what it moves take the time, or declare another peak."
+    )
+    assert str(caught.value) == told
+    memory = engine.hardware.components["sip0.cube0.hbm_ctrl0"]
+    (wire,), engine.hardware.moved_bytes[memory.id] = memory.out_ports.values(), int(memory.peak_bandwidth * took)
+    wire.bytes_carried += engine.hardware.moved_bytes[memory.id] - 16384
+    check(engine.hardware, engine.get_timing_result())
+    engine.hardware.moved_bytes[memory.id] += 1
+    wire.bytes_carried += 1
+    assert "more than its peak_bandwidth of 32 GB/s allows" in refusal(engine)
+    for trip in engine.hardware.round_trips.values():
+        trip.total -= 8
+    check(engine.hardware, engine.get_timing_result())
