@@ -84,8 +84,8 @@ def _compiled(
     written = read_choices(loaded, kind.units)
     check_parts(registry, name, kind, placed, edges, written.units)
     nodes, warnings = implement(loaded, kind, written, placed, components)
-    graph = Graph.of(nodes, edges, (*loaded.warnings, *warnings))
     with _blamed(registry, name):
+        graph = Graph.of(nodes, edges, (*loaded.warnings, *warnings))
         return built(registry, name, kind, graph if kind.finish is None else kind.finish(graph, plan))
 
 
