@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kernbench_core.errors import KernbenchError, UsageError
@@ -35,14 +36,19 @@ def open_backend(plugins: Plugins, name: object) -> Backend:
         UsageError: nobody registers it, or it cannot be had on this machine.
         PluginError: what its plug-in registers is none, or raises.
     """
+    from kernbench_core.compute.backends import judge
+
     library, device = require_backend(plugins, name)
-    found = backend_class(plugins, library)
+    found, backends = backend_class(plugins, library), plugins.of(BACKENDS)
     try:
-        return found.on(device)
+        made = found.on(device)
     except (KernbenchError, *INTERRUPTS, MemoryError):
         raise
     except BaseException as error:
-        raise plugins.of(BACKENDS).raised(library, error) from error
+        raise backends.raised(library, error) from error
+    if not backends.provider(library).is_ours:
+        judge(made, partial(backends.fault, library))
+    return made
 
 
 def backend_class(plugins: Plugins, library: str) -> type[Backend]:
