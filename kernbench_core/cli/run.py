@@ -129,9 +129,7 @@ def print_run(result: RunResult, look: Look, shell: Shell) -> None:
     from kernbench_core.runs.parts import show_answers, show_result
 
     if look.as_json:
-        from kernbench_core.runs.result import json_text
-
-        click.echo(json_text(result.to_json()))
+        click.echo(result.json_text())
         return
     if look.quiet:
         from kernbench_core.runs.summary import print_summary

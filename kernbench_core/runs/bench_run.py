@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
+from kernbench_core.runs.part_faults import observers_blamed, observers_of, part_blamed, surround
+from kernbench_core.runs.parts import Request, RunPart, maker_of, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out
@@ -150,7 +151,7 @@ def run(*args: Any, **given: Any) -> RunResult:
         for part in request.parts:
             with part_blamed(part, plugins.run_parts):
                 part.begin(request)
-            make = functools.partial(part.around, make)
+            make = functools.partial(surround, part, make, plugins.run_parts)
         result = make()
         _refuse(result, request.options)
         return result
@@ -220,11 +221,13 @@ def _carried_out(
     began = time.perf_counter()
     seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
-    observers = list(_observers(request))
-    engine = _engine(request, observers, progress, wall)
+    parts = request.plugins.run_parts
+    observers = list(observers_of(request.parts, parts))
+    with observers_blamed(observers, parts):
+        engine = _engine(request, [observer for observer, _ in observers], progress, wall)
     seen.so_far = lambda: _result(request, engine, {}, began, interrupted=True)
     try:
-        with request.bench.importable():
+        with request.bench.importable(), observers_blamed(observers, parts):
             progress.begin("bench")
             engine.run(_program(request), request.values, name=request.bench.name)
             executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)
@@ -254,14 +257,6 @@ def _carried_out(
     if request.files:
         progress.begin("writing")
     return seen, result, answers, engine
-
-
-def _observers(request: Request) -> Iterator[RunObserver]:
-    for part in request.parts:
-        with part_blamed(part, request.plugins.run_parts):
-            observer = part.observer()
-        if observer is not None:
-            yield observer
 
 
 @attrs.define

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import PluginError, UsageError, in_words
 from kernbench_core.process.notebook import Pictured
 from kernbench_core.runs.answers import Correctness, GivenByCorrectness, Styled, count_hazards, words_of
 from kernbench_core.runs.listing import Document, Listing, listed
@@ -200,6 +200,20 @@ class RunResult(GivenByCorrectness, Pictured):
             "op_log_sha256": self.op_log_sha256,
             "manifest": dict(self.manifest),
         }
+
+    def json_text(self) -> str:
+        """Return what `--json` prints; PluginError naming the part of the run whose answer is no plain JSON."""
+        try:
+            return json_text(self.to_json())
+        except Exception:
+            for name, answer in self._answers():
+                of = f"{type(answer).__module__}.{type(answer).__qualname__}.to_json"
+                try:
+                    json_text(answer.to_json() if hasattr(answer, "to_json") else None)
+                except Exception as error:
+                    must = f"part of runs {name!r} must answer plain JSON types, without NaN and inf"
+                    raise PluginError(f"{must}, but {of} raised {in_words(error)}; correct it.") from error
+            raise
 
     def __getattr__(self, name: str) -> Any:
         """Return the answer of a part of the run, None where it was not asked, or what one gives the result."""

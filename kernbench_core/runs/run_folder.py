@@ -149,7 +149,7 @@ def whole_out(
             (folder / OUTPUTS).mkdir(exist_ok=True)
             with (folder / file_of(name)).open("xb") as file:
                 write_npy(array, file.write)
-        write_text(folder / _RESULT, json_text(result.to_json()))
+        write_text(folder / _RESULT, result.json_text())
         yield folder
         files = {name: _sha256(folder / name) for name in files_below(folder)}
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
