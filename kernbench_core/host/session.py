@@ -18,7 +18,7 @@ from kernbench_core.engine.faults import host_error, models_blamed
 from kernbench_core.engine.hardware import ComponentClasses, Hardware
 from kernbench_core.engine.watchdog import Limits, Progress
 from kernbench_core.environment import Environment, ProcessGenerator, Signal
-from kernbench_core.errors import DeadlockError, LimitError, UsageError
+from kernbench_core.errors import DeadlockError, LimitError, PluginError, UsageError
 from kernbench_core.graph import Graph
 from kernbench_core.host.device import Device, DeviceOptions
 from kernbench_core.host.host_program import CURRENT, Shared
@@ -230,13 +230,12 @@ class GraphEngine:
         found = self.shared.loaded_plugins().of(DIAGNOSES)
         lines: list[str] = []
         for name in found:
-            diagnose = found.load(name)
             try:
-                lines += diagnose(self, over)
+                lines += found.load(name)(self, over)
             except Exception as error:
                 if found.provider(name).is_ours:
                     raise
-                raise found.raised(name, error) from error
+                lines.append(f"  {error if isinstance(error, PluginError) else found.raised(name, error)}")
         return lines if lines or not over else ["  No plug-in is here that tells who waits for whom."]
 
     def start(

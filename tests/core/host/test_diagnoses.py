@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernbench_core.errors import DeadlockError, LimitError, PluginError
+from kernbench_core.errors import DeadlockError, LimitError
 from kernbench_core.plugins import load_plugins
 from tests.core.plugin_site import Site
 from tests.core.toy_machine import Classes, DeafPe, toy_engine
@@ -29,7 +29,7 @@ def stopped(site: Site, source: str = PLUGIN, **options: Any) -> str:
     """Return what a run says that cannot end."""
     site.module("acme", source)
     plugins = load_plugins(["acme = acme"] if source else [], installed=False)
-    with pytest.raises((DeadlockError, LimitError, PluginError)) as caught:
+    with pytest.raises((DeadlockError, LimitError)) as caught:
         toy_engine(2, None, Classes(pe_cpu=DeafPe), plugins=plugins, **options).run(lambda rt: rt.launch(kernel))
     return str(caught.value)
 
@@ -43,5 +43,16 @@ def test_without_any_that_is_said(site: Site) -> None:
 
 
 def test_one_that_raises_is_blamed(site: Site) -> None:
-    first = stopped(site, PLUGIN.replace("    return [f", "    1 / 0; return [f")).splitlines()[0]
-    assert first.startswith("diagnosis 'mine' of acme (source tree) raised ZeroDivisionError: division by zero")
+    """And the deadlock is told all the same, with its own exit code."""
+    lines = stopped(site, PLUGIN.replace("    return [f", "    1 / 0; return [f")).splitlines()
+    assert lines[:2] == [
+        STILL,
+        "  diagnosis 'mine' of acme (source tree) raised ZeroDivisionError: division by zero; repair or reinstall acme "
+        "(source tree).",
+    ]
+
+
+def test_one_that_cannot_be_imported_is_told_below(site: Site) -> None:
+    lines = stopped(site, PLUGIN.replace("acme:told", "acme:lost")).splitlines()
+    assert lines[0] == STILL
+    assert lines[1].startswith("  diagnosis 'mine' of acme (source tree) must be importable from 'acme:lost', but ")
