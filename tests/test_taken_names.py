@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.functions import CORE_FUNCTIONS
 from kernbench_core.compute.ops import ALIASES, OPS
 from kernbench_core.errors import PluginError
+from kernbench_core.kernel.tl.language import REFUSED, TLContext
 from kernbench_core.plugins import (
     BenchEntry,
     MachineEntry,
@@ -196,6 +198,50 @@ def test_the_names_of_our_ops_are_those_that_we_compute() -> None:
     assert {*OPS, *ALIASES, *CORE_FUNCTIONS} == own_ops._NAMES
     assert own_ops.is_own("gemm_f16")
     assert not own_ops.is_own("gemmini")
+
+
+def test_the_names_of_tl_are_those_that_it_has_or_refuses() -> None:
+    """Written down apart from the language, too."""
+    of_tl = {name for name in dir(TLContext) if not name.startswith("_")}
+    assert of_tl - own_ops._NAMES == own_ops._CALLS
+    assert {*REFUSED} - of_tl - own_ops._NAMES == own_ops._REFUSED
+
+
+TAKER = """
+from kernbench_core import LanguageEntry, OpEntry
+from kernbench_core.compute.ops import OPS
+import attrs
+kernbench_api = 1
+NAMES = NAMED
+A_RECORD = attrs.evolve(OPS["exp"], name=NAMES[0])
+def a_function(params, inputs):
+    return inputs[0]
+def kernbench_ops():
+    return [OpEntry("load", "taker:A_RECORD"), OpEntry("store", "taker:a_function"), OpEntry("rand", "taker:A_RECORD")]
+def kernbench_language():
+    return [LanguageEntry(name, "taker:a_function", "A call.") for name in ("dot", "rand", "ge", "mine")]
+"""
+
+
+def test_an_entry_called_as_something_of_tl_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a line, and runs go on; a function for `tl.unit_op` may be, and a record as a name that is refused."""
+    (tmp_path / "taker.py").write_text(TAKER.replace("NAMED", '("load",)'))
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins = load_plugins(["taker = taker", *own_plugins("builtin")], installed=False)
+    assert "load" not in plugins.ops and {"store", "rand"} <= {*plugins.ops}
+    kinds = (("op", "load"), *(("name of tl", name) for name in ("dot", "rand", "ge")))
+    must = "taker (source tree) must not call it as kernbench calls its own; rename it"
+    told = [f"warning: {noun} {name!r} is left out: {must}." for noun, name in kinds]
+    assert kernbench(["run", "vector-add", "--topology", "tiny", "-q"], plugins) == 0
+    assert sorted(capsys.readouterr().err.splitlines()) == sorted(told)
+    with suppress(SystemExit):
+        assert kernbench(["plugins", "check", "taker"], plugins) == 1
+    assert " ".join(capsys.readouterr().out.split()).count(must) == 1  # of all that are alike
+    with pytest.raises(PluginError, match=r"^op 'load' is left out: taker \(source tree\) must not call it as "):
+        load_plugins(["taker = taker"], installed=False, strict=True)
+    sys.modules.pop("taker", None)
 
 
 def test_a_name_that_one_distribution_gives_twice_is_its_own_fault() -> None:

@@ -370,7 +370,6 @@ def _installed() -> ComponentClasses:
 
 
 def _calls_of(shared: Shared) -> Registry[LanguageEntry]:
-    from kernbench_core.kernel.tl.language import added_calls
     from kernbench_core.plugins import LANGUAGE
 
-    return added_calls(shared.loaded_plugins().of(LANGUAGE))
+    return shared.loaded_plugins().of(LANGUAGE)

@@ -1,7 +1,9 @@
-"""The names of core's own ops, written down: to know what is taken costs no import of numpy."""
+"""The names of core's own ops and of `tl`, written down: to know what is taken costs no import of numpy."""
 
 from __future__ import annotations
 
+from importlib import import_module
+from operator import attrgetter
 from typing import Final
 
 _WORDS: Final = """
@@ -15,6 +17,22 @@ _WORDS: Final = """
     sigmoid signbit silu sin sinh softmax split sqrt sub sum tan tanh tgamma to trans truediv trunc umulhi view
     where xor xor_sum zeros
 """
+_CALL_WORDS: Final = """
+    PropagateNan arange assume bfloat16 binary broadcast cdiv check_operand collective constexpr data_of
+    debug_barrier determined device_assert device_print div_rn dot float16 float32 float64 float8e4nv float8e5
+    free gemm in_flight int1 int16 int32 int64 int8 issue known load made_before math max_constancy
+    max_contiguous multiple_of note_read num_programs op_id operand operator program_id range recv recv_any
+    reduction ref scan send shown sqrt_rn squeeze static_assert static_print static_range store uint16 uint32
+    uint64 uint8 unary unit_op unsqueeze wait wait_for wait_for_any zeros_like
+"""
+_REFUSED_WORDS: Final = """
+    advance associative_scan bitonic_merge condition const dot_scaled dtype float8e4b15 float8e4b8 float8e5b16
+    inline_asm_elementwise load_tensor_descriptor make_block_ptr make_tensor_descriptor map_elementwise
+    pointer_type rand rand4x randint randint4x randn randn4x reduce sort store_tensor_descriptor swizzle2d
+    target_info tensor tensor_descriptor to_tensor topk tuple void
+"""
+_CALLS: Final = frozenset(_CALL_WORDS.split())
+_REFUSED: Final = frozenset(_REFUSED_WORDS.split())
 _NAMES: Final = frozenset(_WORDS.split())
 _PRODUCTS: Final = "gemm_"
 
@@ -22,3 +40,22 @@ _PRODUCTS: Final = "gemm_"
 def is_own(name: str) -> bool:
     """Whether kernbench computes an op of this name itself."""
     return name in _NAMES or name.startswith(_PRODUCTS)
+
+
+def is_of_language(name: str) -> bool:
+    """Whether `tl` has something else of this name."""
+    return name in _CALLS
+
+
+def is_refused(name: str) -> bool:
+    """Whether it is a name of Triton's that `tl` refuses, other than those of ops."""
+    return name in _REFUSED
+
+
+def is_record(target: str) -> bool:
+    """Whether "module:attr" is the record of a math op; it is imported, so this is for few names."""
+    module, _, path = target.partition(":")
+    try:
+        return hasattr(attrgetter(path)(import_module(module)), "again")
+    except Exception:  # who uses it says so
+        return False

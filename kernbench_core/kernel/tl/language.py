@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
-from kernbench_core.compute.ops import OPS, MathOp
+from kernbench_core.compute.ops import OPS
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import Bridge
 from kernbench_core.kernel.index import IndexTensor
@@ -35,7 +35,7 @@ from kernbench_core.values import dtypes
 from kernbench_core.values.dtypes import TRITON, dtype_of
 
 if TYPE_CHECKING:
-    from kernbench_core.plugins import LanguageEntry, OpEntry, Registry
+    from kernbench_core.plugins import OpEntry, Registry
 
 SAME: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(
@@ -259,22 +259,8 @@ def _shown(value: Any) -> Any:
     return value._read("tl.device_print") if value.known else repr(value)
 
 
-def added_calls(calls: Registry[LanguageEntry]) -> Registry[LanguageEntry]:
-    """Return what plug-ins add to the language; PluginError for a name that kernels have already."""
-    for name in calls:
-        if hasattr(TLContext, name) or name in REFUSED:
-            raise calls.fault(name, f"must not be called as kernbench's own {name!r}, which kernels would still get")
-    return calls
-
-
 def op_functions(ops: Registry[OpEntry]) -> dict[str, str]:
-    """Return the "module:attr" of each op; PluginError for a math op whose name kernels have already.
-
-    What is called like one of core's ops has been left out as it was registered.
-    """
-    for name in ops:
-        if hasattr(TLContext, name) and isinstance(ops.load(name), MathOp):
-            raise ops.fault(name, f"must not be called as kernbench's own {name!r}, which kernels would still get")
+    """Return the "module:attr" of each op; what is called as something of core's was left out before."""
     # what two have is told where a kernel asks for it, and either is asked for as VENDOR:name
     picked = {f"{ops.provider(name).plugin}:{name}": entry.target for name, entry in ops.items() if ":" not in name}
     return {name: entry.target for name, entry in ops.items()} | dict.fromkeys(ops.taken, "") | picked
