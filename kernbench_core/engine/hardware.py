@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -14,7 +14,7 @@ from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase, defines
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
 from kernbench_core.fabric import Fabric, SharedPart
-from kernbench_core.params import Param
+from kernbench_core.params import Param, closest
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
@@ -24,6 +24,10 @@ from kernbench_core.workers.returned import unusable
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Provider
+
+
+#: The methods that say how long service takes.
+_STYLES: Final = ("overhead", "run", "receive")
 
 
 class ComponentClasses(Protocol):
@@ -101,6 +105,7 @@ class Hardware(Fabric):
             if is_async(getattr(cls, what)):
                 must = "a generator of SimPy events" if what == "run" else "a plain function"
                 raise ConfigError(f"{name}.{what}{of} must be {must}, without async; it would never run.")
+        _require_service(cls, name, of)
         if type(cls.servers) is not int or cls.servers < 1:
             raise ConfigError(f"{name}.servers{of} must be an integer of at least 1, not {cls.servers!r}; correct it.")
         needed = [each for need in cls.needs for each in (need.needs if issubclass(need, SharedPart) else (need,))]
@@ -127,6 +132,22 @@ class Hardware(Fabric):
         receiver.in_ports[source] = Port(self.env, source, receiver.arrive)
 
 
+def _require_service(cls: type[ComponentBase], name: str, of: str) -> None:
+    """Raise ConfigError for a class whose only word on how long service takes is misspelt, or a `run` nobody calls."""
+    own = [base for base in cls.__mro__ if base not in ComponentBase.__mro__]
+    if not any(defines(cls, style) for style in _STYLES):
+        methods = (name for base in own for name, found in vars(base).items() if callable(found))
+        for method, style in ((method, closest(method, _STYLES)) for method in methods):
+            if style:
+                must = f"must define {' or '.join(_STYLES)}, and has none but {method!r}"
+                raise ConfigError(f"{name}{of} {must}. Did you mean {style!r}?")
+    reactive = next((base for base in own if "receive" in vars(base) and issubclass(base, ComponentBase)), cls)
+    serves = defines(reactive, "run") or "serve" in getattr(getattr(reactive.receive, "__code__", None), "co_names", ())
+    if defines(cls, "run") and reactive is not cls and not serves:
+        must = f"be called by {reactive.__qualname__}.receive, which serves by events of its own"
+        raise ConfigError(f"{name}.run{of} must {must}; define receive too, or derive it from ComponentBase.")
+
+
 def _refuse_other_arrival(component: ComponentBase) -> None:
     """Raise for a model that put something else where wires deliver: they have `receive`, or never hear of it."""
     if component.arrive not in (component.receive, component._service):
@@ -142,8 +163,8 @@ def _refuse_figures(component: ComponentBase) -> None:
         raise unusable(component, "servers", "be an integer of at least 1", servers)
     if defines(type(component), "peak_bandwidth"):
         peak: Any = component.peak_bandwidth
-        if not isinstance(peak, Real) or not 0.0 < float(peak) < math.inf:
-            raise unusable(component, "peak_bandwidth", "be a finite number of bytes/ns, above 0", peak)
+        if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf:
+            raise unusable(component, "peak_bandwidth", "be a finite number of bytes/ns, at least 0", peak)
 
 
 @attrs.define

@@ -227,14 +227,14 @@ def test_coming_back_in_the_past_is_the_fault_of_who_asks(when: float) -> None:
     assert "self.env.call_at(self.env.now + when, msg, self.end)" in told
 
 
-@pytest.mark.parametrize("found", ["400 GB/s", 0.0, -5.0, float("nan"), float("inf"), None])
+@pytest.mark.parametrize("found", ["400 GB/s", -5.0, float("nan"), float("inf"), None])
 def test_a_peak_that_is_no_bandwidth_is_told_before_the_run(found: object) -> None:
     """Figures would be divided by it, or be less than nothing."""
     cls = type("Odd", (ComponentBase,), {"overhead": lambda self, msg: 1.0, "peak_bandwidth": found})
     with pytest.raises(ComponentError) as caught:
         built(Classes(forward=cls))
     assert str(caught.value) == (
-        f"a: {cls.__module__}.Odd.peak_bandwidth must be a finite number of bytes/ns, above 0, not {found!r}; correct "
+        f"a: {cls.__module__}.Odd.peak_bandwidth must be a finite number of bytes/ns, at least 0, not {found!r}; correct "
         "the component or choose another one for kind 'host'."
     )
 
@@ -256,3 +256,44 @@ def test_servers_that_an_object_sets_wrongly_are_told_before_the_run(found: obje
         f"a: {__name__}.{Odd.__qualname__}.servers must be an integer of at least 1, not {found!r}; correct the "
         "component or choose another one for kind 'host'."
     )
+
+
+@pytest.mark.parametrize(("method", "meant"), [("overhaed", "overhead"), ("recieve", "receive"), ("runs", "run")])
+def test_a_misspelt_method_is_told(method: str, meant: str) -> None:
+    """Else the component would take no time; one that has none of them, nor anything like them, may be."""
+    cls = type("Free", (ComponentBase,), {method: lambda self, msg: 4.0})
+    with pytest.raises(ConfigError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Free must define overhead or run or receive, and has none but {method!r}. Did you mean "
+        f"{meant!r}?"
+    )
+    built(Classes(forward=type("Also", (ComponentBase,), {method: cls, "overhead": lambda self, msg: 4.0})))
+    built(Classes(forward=type("Pure", (ComponentBase,), {"connect": lambda self: None, "over": 3})))
+
+
+def test_a_run_that_its_base_never_calls_is_told() -> None:
+    """The base serves by events of its own; where it calls `serve`, a `run` is asked for."""
+
+    class ByEvents(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            self.begin(msg)
+            self.end(msg)
+
+    class Handing(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            self.serve(msg)
+
+    class Slow:
+        def run(self, env: Environment, msg: MsgBase) -> Any:
+            yield env.timeout(777.0)
+
+    cls = type("Slowed", (Slow, ByEvents), {})
+    with pytest.raises(ConfigError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Slowed.run must be called by {ByEvents.__qualname__}.receive, which serves by events of "
+        "its own; define receive too, or derive it from ComponentBase."
+    )
+    built(Classes(forward=type("Slowed", (Slow, Handing), {})))
+    built(Classes(forward=type("Slowed", (Slow, ByEvents), {"receive": ComponentBase.serve})))
