@@ -161,10 +161,12 @@ def _refuse_figures(component: ComponentBase) -> None:
     """Raise for numbers of its own that a model declares and nothing can be made of."""
     if type(servers := component.servers) is not int or servers < 1:
         raise unusable(component, "servers", "be an integer of at least 1", servers)
-    if defines(type(component), "peak_bandwidth"):
+    needed = component.node.kind == "hbm_ctrl"  # roofs are drawn with it
+    if needed or defines(type(component), "peak_bandwidth"):
         peak: Any = component.peak_bandwidth
-        if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf:
-            raise unusable(component, "peak_bandwidth", "be a finite number of bytes/ns, at least 0", peak)
+        if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf or (needed and not peak):
+            must = f"be a finite number of bytes/ns, {'above' if needed else 'at least'} 0"
+            raise unusable(component, "peak_bandwidth", must, peak)
 
 
 @attrs.define
