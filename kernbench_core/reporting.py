@@ -108,8 +108,7 @@ class UnitWork:
     __slots__ = ("flops", "peak")
 
     def __init__(self) -> None:
-        self.flops = 0.0
-        self.peak = 0.0
+        self.flops = self.peak = 0.0
 
 
 @define

@@ -20,6 +20,7 @@ from typing import Any
 
 from kernbench_core.environment import DELIVERY, SEQUENCE_BITS, Environment
 from kernbench_core.events.declared import refuses_to_be_hidden
+from kernbench_core.events.faults import Untimely
 from kernbench_core.events.queue import COMPILED
 from kernbench_core.messages import MsgBase
 from kernbench_core.units import grid_ceil
@@ -204,6 +205,8 @@ class Wire(Waits):
 
     def send(self, msg: MsgBase, head: float, tail: float) -> None:
         """Carry `msg`, whose first byte is here at `head` and whose last at `tail` (ns), across."""
+        if not self._queue.now <= head <= tail:
+            raise Untimely(msg, head, tail)
         # inlined from passage, note_use, book, charge and deliver for speed (tools/bench_engine.py: a hop -13 %)
         nbytes = msg.nbytes
         took = self._last_took if nbytes == self._last_nbytes else self.duration(nbytes)

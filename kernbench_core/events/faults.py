@@ -47,9 +47,29 @@ class IntoThePast(SchedulingFault):
 
     def in_words(self, now: float) -> str:
         """Say who scheduled it, as far as the event tells: the node before the one that a message is bound for."""
-        path = getattr(self.event, "path", ())
-        sender = str(path[max(0, self.event.hop - 1)]) if path else "a component"
         return (
-            f"{sender} must not send anything into the past: at {now} ns it scheduled an event for {self.time} ns; "
-            "emit a message no earlier than the time at which it was served."
+            f"{_sender(self.event)} must not send anything into the past: at {now} ns it scheduled an event for "
+            f"{self.time} ns; emit a message no earlier than the time at which it was served."
         )
+
+
+class Untimely(SchedulingFault):
+    """A message was to leave before now, or with its last byte before its first: at `head` and `tail` ns."""
+
+    def __init__(self, event: Any, head: float, tail: float) -> None:
+        super().__init__(event)
+        self.head, self.tail = head, tail
+
+    def in_words(self, now: float) -> str:
+        """Say who sent it, and when."""
+        return (
+            f"{_sender(self.event)} must send nothing before now, nor a last byte before the first: at {now} ns it "
+            f"sent a {type(self.event).__name__} with its head at {self.head} ns and its tail at {self.tail} ns; "
+            "correct what emit is given."
+        )
+
+
+def _sender(event: Any) -> str:
+    """Return the node before the one that a message is bound for, as far as it tells."""
+    path = getattr(event, "path", ())
+    return str(path[max(0, event.hop - 1)]) if path else "a component"

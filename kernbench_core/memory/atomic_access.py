@@ -6,6 +6,7 @@ which it serves them: that is the order of the data. It answers when its service
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +54,11 @@ class AtomicTransaction(Transaction):
         if self.changed_ns is not None:
             raise ComponentError(
                 f"{self.path[-1]} must change elements for each AtomicTransaction once, not twice; call change once."
+            )
+        if not self.born <= now < math.inf:
+            raise ComponentError(
+                f"{self.path[-1]} must change elements for an AtomicTransaction when it serves it, not at {now!r} ns; "
+                "give change the present time."
             )
         self.changed_ns = now
         self._turn(now)

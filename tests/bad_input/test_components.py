@@ -47,9 +47,8 @@ CASES = {
     "RaisesEarly": MODEL + "RaisesEarly.connect raised KeyError: 'nowhere' before simulated time 0.\n"
     '  File "{models}", line {line}, in connect\n    self.out_ports["nowhere"]',
     "Twice": GEMM + " must answer each GemmCmd once, not twice; call emit once for a message.",
-    "IntoThePast": GEMM + " must not send anything into the past: at {number} ns it scheduled an event for {number} "
-    "ns; emit "
-    "a message no earlier than the time at which it was served.",
+    "IntoThePast": GEMM + " must send nothing before now, nor a last byte before the first: at {number} ns it sent a "
+    "GemmCmd with its head at {number} ns and its tail at {number} ns; correct what emit is given.",
 }
 #: Those that the model itself raised, or that Python or SimPy raised in it.
 RAISED = ("Yields", "Returns", "BadDelay", "Raises", "Exits", "Stops", "RaisesEarly")

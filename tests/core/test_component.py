@@ -268,11 +268,11 @@ def test_parts_of_bytes_are_refused(wrong: Any) -> None:
 
 
 def emitting(number: Callable[[float], Any]) -> type[ComponentBase]:
-    """Return a model that sends everything on 0.3 ns later, in numbers of a class."""
+    """Return a model that sends everything on 1.3 ns later, in numbers of a class."""
 
     class Emits(ComponentBase):
         def emit(self, msg: MsgBase, head: float, tail: float) -> None:
-            super().emit(msg, number(head + 0.3), number(tail + 0.3))
+            super().emit(msg, number(head + 1.3), number(tail + 1.3))
 
     return Emits
 
@@ -289,6 +289,28 @@ def test_emit_takes_numbers_of_any_class(number: Callable[[float], Any]) -> None
     machine.send(("a", "b"), 0.0, msg=sent)
     machine.run()
     assert type(sent.head) is type(sent.tail) is float
+
+
+@pytest.mark.parametrize(
+    ("earlier", "head", "tail"), [(0.5, 4.5, 4.5), (-math.nan, math.nan, math.nan), (-100.0, 105.0, 5.0)]
+)
+def test_emit_refuses_times_that_no_message_can_leave_at(earlier: float, head: float, tail: float) -> None:
+    """Before now, at no time at all, or with the first byte after the last."""
+
+    class Odd(ComponentBase):
+        def overhead(self, msg: MsgBase) -> float:
+            return 4.0
+
+        def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+            now = self.env.now
+            super().emit(msg, now - earlier, now if earlier < 0 else now - earlier)
+
+    with pytest.raises(ComponentError) as caught:
+        Rig(Odd, bandwidth=25.0, latency=1.0).feed(0, 100).run()
+    assert str(caught.value) == (
+        "under_test must send nothing before now, nor a last byte before the first: at 5.0 ns it sent a Ping with its "
+        f"head at {head} ns and its tail at {tail} ns; correct what emit is given."
+    )
 
 
 @pytest.mark.parametrize(("time", "of"), NO_NUMBERS)
