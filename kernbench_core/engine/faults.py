@@ -90,6 +90,11 @@ def _model_error(component: ComponentBase, error: BaseException, now: float, eve
             f"{model}.run must be a generator, but it has no yield and returned a plain value ({error}); "
             "write `yield env.timeout(ns)` to wait."
         )
+    if isinstance(error, KeyError) and _last_module(error.__traceback__) == ComponentBase.__module__:
+        return ComponentError(
+            f"{model} must send each message once, to the next node of its path, but no wire leads to {error}; call "
+            "emit once for it, and have pick remove what it returns."
+        )
     made = blamed(error, ComponentError)(
         f"{model} raised {in_words(error)} at simulated time {format_time(now)}.\n"
         f"{user_traceback(error)}".rstrip()

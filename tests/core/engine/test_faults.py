@@ -13,7 +13,7 @@ from kernbench_core.engine.faults import models_blamed
 from kernbench_core.environment import Environment, ProcessGenerator
 from kernbench_core.errors import ComponentError
 from kernbench_core.messages import MsgBase
-from kernbench_core.testing import Rig
+from kernbench_core.testing import Harness, Probe, Rig, line
 from tests.core.toy_machine import Classes, ToyForward, toy_engine
 
 
@@ -137,3 +137,21 @@ def test_who_made_a_callback_is_known(model: type[ComponentBase], raised: str, f
     assert said.startswith(f"under_test: {__name__}.{model.__name__} raised {raised}")
     assert function is None or "test_faults.py" in lines
     assert function is None or f", in {function}" in lines
+
+
+def test_a_message_that_is_sent_on_twice_is_told_by_its_model() -> None:
+    """The second time it has gone on, and no wire leads to where it goes next."""
+
+    class Doubling(ComponentBase):
+        def emit(self, msg: MsgBase, head: float, tail: float) -> None:
+            super().emit(msg, head, tail)
+            super().emit(msg, head, tail)
+
+    machine = Harness({"a": Probe, "b": Doubling, "c": Probe, "d": Probe}, line("a", "b", "c", "d"))
+    machine.send(("a", "b", "c", "d"), 0.0, nbytes=8)
+    with pytest.raises(ComponentError) as caught:
+        machine.run()
+    assert str(caught.value) == (
+        f"b: {__name__}.{Doubling.__qualname__} must send each message once, to the next node of its path, but no wire "
+        "leads to 'd'; call emit once for it, and have pick remove what it returns."
+    )
