@@ -48,6 +48,13 @@ class Nowhere(Command):
     pass
 
 
+class Negative(Command):
+    serves = "pe_table"
+
+    def __init__(self):
+        super().__init__(nbytes=-5)
+
+
 class Elsewhere(Command):
     serves = "pe_math"
 
@@ -105,6 +112,10 @@ def twice(x, tl):
 
 def nowhere(x, tl):
     tl.issue(Nowhere())
+
+
+def negative(x, tl):
+    tl.issue(Negative())
 
 
 def elsewhere(x, tl):
@@ -198,6 +209,8 @@ def test_its_record_and_the_explanation_name_it(loaded: Plugins, capsys: pytest.
          "super().__init__() in its __init__."),
         ("nowhere", "tl.issue at {} must be given a command whose serves names the kind of unit that serves it, not "
          "''; write serves = 'pe_sfu', say, into class Nowhere."),
+        ("negative", "tl.issue at {} must be given a command of 0 B or more, not the Negative of -5 B; correct its "
+         "nbytes."),
         ("not_issued", "tl.wait at {} must be given handles of this kernel, not LoadTable; pass what "
          "tl.load(…, wait=False) or tl.composite returned."),
     ],

@@ -284,6 +284,8 @@ def refuse_other_commands(command: object, site: CallSite) -> None:
             f"{here} a command that was not sent before, not the {name} of {describe_site(command.site)}; make "
             "another one."
         )
+    if command.nbytes < 0:
+        raise KernelError(f"{here} a command of 0 B or more, not the {name} of {command.nbytes} B; correct its nbytes.")
     if not isinstance(command.serves, str) or not command.serves:
         raise KernelError(
             f"{here} a command whose serves names the kind of unit that serves it, not {brief(command.serves)}; write "
