@@ -1,10 +1,12 @@
 """`--cached`: a result that is kept for the next time, and the output of commands that are no run."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 
+from kernbench_core.errors import UsageError
 from kernbench_core.runs.options import CACHE, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
 
@@ -27,6 +29,20 @@ class CachePart(RunPart):
     """Takes results from the user's cache, and keeps those that were made."""
 
     NAME, OPTIONS, ORDER = "cached", CacheOptions, 100
+
+    @classmethod
+    def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:
+        """Refuse to say what a run depends on where nothing keeps it: neither the cache nor a manifest."""
+        import click
+
+        context = click.get_current_context(silent=True)
+        as_json = context is None or context.params["as_json"]
+        if given["depends"] and not (given["cached"] or given["out"] or as_json):
+            raise UsageError(
+                "--depends must be given with --cached, or --out or --json, whose manifest has it; add one, or leave "
+                "out --depends."
+            )
+        return nullcontext()
 
     def around(self, make: "Callable[[], RunResult]") -> "RunResult":
         """Return what is kept, else make the run and keep it; a run that writes files, or is watched, is only made."""

@@ -145,6 +145,8 @@ class Shared:
     notes: dict[str, None] = attrs.field(factory=dict)
     #: Whether one asked where arrays of kernels in Triton are to lie.
     places_arrays: bool = False
+    #: Whether one launched a kernel in Triton.
+    runs_triton: bool = False
     #: The tensors that were made and not freed, with the names that they were given.
     tensors: dict[TensorAllocation, str | None] = attrs.field(factory=dict)
     #: Programs that sleep between two polls.
@@ -275,7 +277,8 @@ class HostProgram:
 
     @property
     def pipelines_loops(self) -> bool:
-        """Whether loops of kernels written in Triton load ahead (`pipeline_loops` of the run)."""
+        """Whether loops of kernels written in Triton load ahead (`pipeline_loops` of the run), for one that is here."""
+        self.shared.runs_triton = True
         return self._session.device.kernels.pipelines
 
     def use_placement(self) -> str:

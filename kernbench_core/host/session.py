@@ -331,16 +331,21 @@ class GraphEngine:
             timing = self._timed[1]
             ignored = [NotModelled(each, "the kernel", n) for each, n in self.device.kernels.ignored.items()]
             measured = () if self.meter is None else self.meter.warnings()
-            unused = self.device.array_placement != "near" and not self.shared.places_arrays
+            placed, ahead = self.shared.places_arrays, self.device.kernels.pipelines or self.shared.runs_triton
+            unused = [] if placed or self.device.array_placement == "near" else [_NOT_PLACED]
+            unused += [] if placed or ahead else [_NOT_AHEAD]
             return evolve(
                 timing,
-                warnings=(*timing.warnings, *measured, *self.shared.notes, *([_NOT_PLACED] if unused else [])),
+                warnings=(*timing.warnings, *measured, *self.shared.notes, *unused),
                 not_modelled=(*timing.not_modelled, *ignored),
             )
 
 
 _NOT_PLACED: Final = (
     "--placement places the arrays of kernels in Triton, and changed nothing here: this run has none of them"
+)
+_NOT_AHEAD: Final = (
+    "--no-pipeline-loops is of loops of kernels in Triton, and changed nothing here: this run has no such kernel"
 )
 
 

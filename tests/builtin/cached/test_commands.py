@@ -172,6 +172,15 @@ def test_wrong_options_and_folders_are_told(call: Call, tmp_path: Path, monkeypa
     assert call("probe", "--topology", "tiny", "--cached") == (2, "", sentence)
 
 
+def test_what_a_run_depends_on_must_be_kept_somewhere(call: Call) -> None:
+    """In the cache, or in a manifest; else nobody would look at it."""
+    told = "--depends must be given with --cached, or --out or --json, whose manifest has it; add one, or leave out "
+    run = ("run", "vector-add", "--topology", "tiny", "-p", "n=64", "-q", "--depends", "$SCALE")
+    assert call(*run) == (2, "", f"error: {told}--depends.\n")
+    for kept in ("--cached", "--json"):
+        assert call(*run, kept)[0] == 0
+
+
 def test_warnings_of_a_command_come_again(call: Call, capfd: pytest.CaptureFixture[str], plugins: Plugins) -> None:
     """Those of Python and those that the command writes, each once; what ends otherwise than with 0 is not kept."""
     shell, config, codes = Shell(plugins), configure(plugins, "tiny"), iter([1, 0, 99])

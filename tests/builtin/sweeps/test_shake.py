@@ -99,6 +99,13 @@ def test_the_command_line_tells_median_and_spread(
     assert json.loads(capsys.readouterr().out)["shake"]["total"]["runs"] == 8
 
 
+def test_a_seed_without_runs_is_refused(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would say nothing."""
+    assert main(["run", "gemm", "--topology", "tiny", "--shake-seed", "5"], plugins) == 2
+    told = "--shake-seed says how the machines of --shake differ; add --shake, or leave it out."
+    assert capsys.readouterr().err == f"error: {told}\n"
+
+
 def test_a_run_that_is_beyond_all_of_the_others_says_so() -> None:
     spread = TimeSpread(100.0, 99.0, 101.0, 8)
     assert Shaken(spread, {}, 99.0, 0, WITHIN).beyond == ""

@@ -15,6 +15,7 @@ import kernbench as kb
 from kernbench_builtin.triton.placement import ArrayPlace, LaunchShape
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
+from tests.builtin.triton.kernels import walking
 
 # mypy: disable-error-code="import-not-found"
 
@@ -208,6 +209,18 @@ def test_a_placement_that_places_nothing_is_said(plugins: Plugins) -> None:
     for placement in ("blocks", "near"):
         result = kb.run("vector-add", "tiny", {"n": 4096}, placement=placement, data=False, plugins=plugins)
         assert (told in result.warnings) is (placement == "blocks")
+
+
+def test_loops_that_are_not_there_cannot_be_kept_from_loading_ahead(plugins: Plugins) -> None:
+    """That is said, too, and not of kernels in Triton, by whatever they are launched."""
+    told = "--no-pipeline-loops is of loops of kernels in Triton, and changed nothing here: this run has no such kernel"
+    for on in (False, True):
+        result = kb.run("vector-add", "tiny", {"n": 64}, pipeline_loops=on, data=False, plugins=plugins)
+        assert (told in result.warnings) is not on
+    x, out = np.ones(512, np.float32), np.zeros(512, np.float32)
+    with kb.triton("tiny", pipeline_loops=False) as sim:
+        walking()[(1,)](x, out, 1, WORK=1, LOADS=True, BLOCK=512, num_stages=2)
+    assert sim.result is not None and told not in sim.result.warnings
 
 
 def test_an_array_where_one_was_lies_where_its_own_launch_puts_it() -> None:
