@@ -48,6 +48,8 @@ HERE: Mapping[str, str] = MappingProxyType(
         "load_tensor_descriptor": "",
         "max": "f32 or int32 of what has less than 32 bits, as in Triton. `return_indices` is a second command.",
         "min": "As `max`.",
+        "maximum": "",
+        "minimum": "",
         "make_block_ptr": "`order` changes nothing.",
         "make_tensor_descriptor": _DESCRIPTOR,
         "num_programs": "",

@@ -86,8 +86,8 @@ OPS: Final = (
         "mod", plain(_mod), _DIVISION + LaneCost(2), dividing=True,  # quotient, cut, and one fused step
     ),
     _of_two("pow", plain(np.power), LOOKUP + STEP + LOOKUP),  # exp2(y log2 x)
-    _of_two("minimum", _minimum, triton=""),
-    _of_two("maximum", _maximum, triton=""),
+    _of_two("minimum", _minimum, triton="bf16 stays bf16, which Triton makes f32."),
+    _of_two("maximum", _maximum, triton="bf16 stays bf16, which Triton makes f32."),
     MathOp(
         "fma", plain(lambda a, b, c: a * b + c), same, elementwise, arity=3,
         triton="Two commands, multiply and add; rounded twice.",
