@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from attrs import Factory, define, field, frozen
 
+from kernbench_core.events.faults import unusable
 from kernbench_core.messages import Command, MsgBase
 from kernbench_core.units import grid_ceil
 from kernbench_core.wire import Waits
-from kernbench_core.workers.returned import unusable
 
 if TYPE_CHECKING:
     from kernbench_core.environment import Environment

@@ -203,8 +203,8 @@ def test_the_names_of_our_ops_are_those_that_we_compute() -> None:
 def test_the_names_of_tl_are_those_that_it_has_or_refuses() -> None:
     """Written down apart from the language, too."""
     of_tl = {name for name in dir(TLContext) if not name.startswith("_")}
-    assert of_tl - own_ops._NAMES == own_ops._CALLS
-    assert {*REFUSED} - of_tl - own_ops._NAMES == own_ops._REFUSED
+    assert of_tl - own_ops._NAMES == own_ops.CALLS
+    assert {*REFUSED} - of_tl - own_ops._NAMES == own_ops.REFUSED
 
 
 TAKER = """

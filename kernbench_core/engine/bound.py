@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from kernbench_core.events.faults import unusable
 from kernbench_core.reporting import checked_ns
-from kernbench_core.workers.returned import unusable
 
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase

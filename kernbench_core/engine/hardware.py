@@ -13,6 +13,7 @@ import attrs
 from kernbench_core.callsite import user_traceback
 from kernbench_core.component import ComponentBase, defines
 from kernbench_core.errors import ComponentError, ConfigError, KernbenchError, blamed, in_words
+from kernbench_core.events.faults import unusable
 from kernbench_core.fabric import Fabric, SharedPart
 from kernbench_core.params import Param, closest
 from kernbench_core.process.collection import no_automatic_collection
@@ -20,7 +21,6 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
 from kernbench_core.wording import is_async
-from kernbench_core.workers.returned import unusable
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Provider
@@ -161,12 +161,10 @@ def _refuse_figures(component: ComponentBase) -> None:
     """Raise for numbers of its own that a model declares and nothing can be made of."""
     if type(servers := component.servers) is not int or servers < 1:
         raise unusable(component, "servers", "be an integer of at least 1", servers)
-    needed = component.node.kind == "hbm_ctrl"  # roofs are drawn with it
-    if needed or defines(type(component), "peak_bandwidth"):
-        peak: Any = component.peak_bandwidth
-        if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf or (needed and not peak):
-            must = f"be a finite number of bytes/ns, {'above' if needed else 'at least'} 0"
-            raise unusable(component, "peak_bandwidth", must, peak)
+    peak, drawn = component.peak_bandwidth, component.node.kind == "hbm_ctrl"  # whose roof is drawn with it
+    if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf or (drawn and not peak):
+        must = f"be a finite number of bytes/ns, {'above' if drawn else 'at least'} 0"
+        raise unusable(component, "peak_bandwidth", must, peak)
 
 
 @attrs.define

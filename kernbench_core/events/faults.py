@@ -1,8 +1,10 @@
-"""What can be wrong with what is scheduled: no model may do it."""
+"""What can be wrong with what is scheduled, or with what a model returns: no model may do it."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from kernbench_core.errors import ComponentError
 
 
 class SchedulingFault(Exception):
@@ -73,3 +75,12 @@ def _sender(event: Any) -> str:
     """Return the node before the one that a message is bound for, as far as it tells."""
     path = getattr(event, "path", ())
     return str(path[max(0, event.hop - 1)]) if path else "a component"
+
+
+def unusable(component: Any, what: str, must: str, found: object) -> ComponentError:
+    """Return the error for a method or attribute `what` of a component that `must` return, or be, something else."""
+    model = type(component)
+    return ComponentError(
+        f"{component.id}: {model.__module__}.{model.__qualname__}.{what} must {must}, not {found!r}; correct the "
+        f"component or choose another one for kind {component.node.kind!r}."
+    )

@@ -11,7 +11,7 @@ import attrs
 
 from kernbench_core.errors import PluginError
 from kernbench_core.package import OUR_DISTRIBUTIONS
-from kernbench_core.plugins.own_ops import is_of_language, is_own, is_record, is_refused
+from kernbench_core.plugins.own_ops import CALLS, REFUSED, is_own, is_record
 
 _WORD: Final = "[a-z0-9][a-z0-9_-]*"
 _DOTTED: Final = re.compile(rf"{_WORD}(\.{_WORD})*")
@@ -249,7 +249,7 @@ class OpEntry(Entry):
     def check(self, provider: Provider) -> None:
         """Raise PluginError for the name of an op of ours, too, and of a math op for any that `tl` has."""
         super().check(provider)
-        if is_own(self.name) or (is_of_language(self.name) and is_record(self.target)):
+        if is_own(self.name) or (self.name in CALLS and is_record(self.target)):
             raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
 
 
@@ -265,7 +265,7 @@ class LanguageEntry(_Described):
     def check(self, provider: Provider) -> None:
         """Raise PluginError for a name that kernels have already, or are refused, too."""
         super().check(provider)
-        if is_of_language(self.name) or is_own(self.name) or is_refused(self.name):
+        if is_own(self.name) or self.name in CALLS | REFUSED:
             raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
 
 

@@ -31,8 +31,9 @@ _REFUSED_WORDS: Final = """
     pointer_type rand rand4x randint randint4x randn randn4x reduce sort store_tensor_descriptor swizzle2d
     target_info tensor tensor_descriptor to_tensor topk tuple void
 """
-_CALLS: Final = frozenset(_CALL_WORDS.split())
-_REFUSED: Final = frozenset(_REFUSED_WORDS.split())
+#: What else `tl` has, and what of Triton's it refuses.
+CALLS: Final = frozenset(_CALL_WORDS.split())
+REFUSED: Final = frozenset(_REFUSED_WORDS.split())
 _NAMES: Final = frozenset(_WORDS.split())
 _PRODUCTS: Final = "gemm_"
 
@@ -40,16 +41,6 @@ _PRODUCTS: Final = "gemm_"
 def is_own(name: str) -> bool:
     """Whether kernbench computes an op of this name itself."""
     return name in _NAMES or name.startswith(_PRODUCTS)
-
-
-def is_of_language(name: str) -> bool:
-    """Whether `tl` has something else of this name."""
-    return name in _CALLS
-
-
-def is_refused(name: str) -> bool:
-    """Whether it is a name of Triton's that `tl` refuses, other than those of ops."""
-    return name in _REFUSED
 
 
 def is_record(target: str) -> bool:

@@ -27,8 +27,8 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.part_faults import observers_blamed, observers_of, part_blamed, surround
-from kernbench_core.runs.parts import Request, RunPart, maker_of, parts_of, split_options
+from kernbench_core.runs.part_faults import observers_blamed, observers_of, surround
+from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
 from kernbench_core.runs.run_folder import whole_out

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import TYPE_CHECKING, cast
 
-from kernbench_core.errors import KernbenchError
-from kernbench_core.process.interrupt import INTERRUPTS
+from kernbench_core.runs.parts import part_blamed
 from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
@@ -16,25 +15,6 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Registry, RunPartEntry
     from kernbench_core.runs.parts import RunPart
     from kernbench_core.runs.result import RunResult
-
-
-@contextmanager
-def part_blamed(
-    part: type[RunPart] | RunPart, parts: Registry[RunPartEntry], *passed: type[BaseException]
-) -> Iterator[None]:
-    """Make what a plug-in's part raises, other than errors that kernbench has words for, its distribution's fault.
-
-    What is `passed` goes on as it is.
-    """
-    told: tuple[type[BaseException], ...] = (KernbenchError, *INTERRUPTS, MemoryError, *passed)
-    try:
-        yield
-    except told:
-        raise
-    except BaseException as error:
-        if part.NAME not in parts or parts.provider(part.NAME).is_ours:
-            raise
-        raise parts.raised(part.NAME, error) from error
 
 
 def surround(part: RunPart, make: Callable[[], RunResult], parts: Registry[RunPartEntry]) -> RunResult:
@@ -50,12 +30,9 @@ def observers_of(parts: Iterable[RunPart], registry: Registry[RunPartEntry]) -> 
     for part in parts:
         with part_blamed(part, registry):
             observer = part.observer()
-        lacks = [name for name in ("env", "begin", "attach", "submitted") if not hasattr(observer, name)]
-        if observer is not None and lacks:
-            raise registry.fault(
-                part.NAME, f"must give a RunObserver, not {brief(observer)}, which has no {lacks[0]!r}"
-            )
         if observer is not None:
+            if not all(hasattr(observer, name) for name in ("env", "begin", "attach", "submitted")):
+                raise registry.fault(part.NAME, f"must give a RunObserver as its observer, not {brief(observer)}")
             yield observer, part
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -13,7 +13,6 @@ from kernbench_core.runs.result import RunResult
 
 if TYPE_CHECKING:
     from kernbench_core.runs.options import OptionRecord
-    from kernbench_core.runs.parts import RunPart
 
 _OF_COMMAND: Final = ["as_json", "json", "quiet", "verbose", "help", "plugin", "no_plugin", "strict_plugins"]
 _OF_JSON: Final = (
@@ -22,8 +21,8 @@ _OF_JSON: Final = (
 )  # fmt: skip
 
 
-def taken_name(part: type[RunPart], others: Iterable[tuple[str, type[RunPart]]]) -> str | None:
-    """Return which name of a part every run has, or one of the `others`, each with its words; None where none is."""
+def taken_name(part: Any, others: Iterable[tuple[str, Any]]) -> str | None:
+    """Return which name of a `RunPart` every run has, or one of the `others`, each with its words; None for none."""
     owners = dict.fromkeys(_named("an option", *_options(RunCall), *_OF_COMMAND), "every run")
     owners |= dict.fromkeys(_named("a result", *dir(RunResult), *Correctness.GIVES, *_OF_JSON), "every run")
     for words, other in others:
@@ -32,7 +31,7 @@ def taken_name(part: type[RunPart], others: Iterable[tuple[str, type[RunPart]]])
     return taken and f"{taken}, which {owners[taken]} has"
 
 
-def _names(part: type[RunPart]) -> list[str]:
+def _names(part: Any) -> list[str]:
     options = _named("an option", *_options(part.OPTIONS), *_options(part.COMMAND))
     return [*options, *_named("a result", *part.GIVES)]
 

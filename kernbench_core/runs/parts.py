@@ -9,16 +9,16 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import attrs
 
-from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
+from kernbench_core.errors import KernbenchError, KernbenchWarning, PluginError, UsageError
 from kernbench_core.plugins import PICTURES
+from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.runs.options import OptionRecord, command_options
-from kernbench_core.runs.part_faults import part_blamed
 from kernbench_core.runs.part_names import taken_name
 
 if TYPE_CHECKING:
@@ -269,6 +269,25 @@ def parts_of(plugins: Plugins) -> tuple[type[RunPart], ...]:
             continue
         found.append(part)
     return tuple(sorted(found, key=lambda part: (part.ORDER, part.NAME)))
+
+
+@contextmanager
+def part_blamed(
+    part: type[RunPart] | RunPart, parts: Registry[RunPartEntry], *passed: type[BaseException]
+) -> Iterator[None]:
+    """Make what a plug-in's part raises, other than errors that kernbench has words for, its distribution's fault.
+
+    What is `passed` goes on as it is.
+    """
+    told: tuple[type[BaseException], ...] = (KernbenchError, *INTERRUPTS, MemoryError, *passed)
+    try:
+        yield
+    except told:
+        raise
+    except BaseException as error:
+        if part.NAME not in parts or parts.provider(part.NAME).is_ours:
+            raise
+        raise parts.raised(part.NAME, error) from error
 
 
 def machine_of(

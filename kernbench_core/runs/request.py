@@ -19,8 +19,7 @@ from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import OptionRecord, RunCall, RunOptions
-from kernbench_core.runs.part_faults import part_blamed
-from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, wanted_parts
+from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, part_blamed, wanted_parts
 from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import attrs
 
+from kernbench_builtin.machines.figures.names import GIVES
 from kernbench_core.errors import UsageError
 from kernbench_core.runs.options import OUTPUT, Option, OptionRecord
 from kernbench_core.runs.parts import RunPart
@@ -33,11 +34,8 @@ class FiguresOptions(OptionRecord):
 class FiguresPart(RunPart):
     """Measures launches, and says what was done where; every run has it."""
 
-    NAME, OPTIONS, SAVES, ALWAYS = "figures", FiguresOptions, (LINKS,), True
+    NAME, OPTIONS, SAVES, ALWAYS, GIVES = "figures", FiguresOptions, (LINKS,), True, GIVES
     EXAMPLE: ClassVar = {"links": "all"}
-    GIVES: ClassVar = (
-        "launches", "kernels", "links", "components", "lines", "functions", "op_kinds", "models", "ops", "masked_share",
-    )  # fmt: skip
 
     @classmethod
     def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:

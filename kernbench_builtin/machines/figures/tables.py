@@ -15,9 +15,9 @@ from kernbench_builtin.machines.figures.lines import kernel_functions, kernel_li
 from kernbench_builtin.machines.figures.links import links
 from kernbench_builtin.machines.figures.meter import LaunchMeter
 from kernbench_builtin.machines.figures.models import model_digests
+from kernbench_builtin.machines.figures.names import GIVES
 from kernbench_builtin.machines.figures.op_kinds import op_kinds
 from kernbench_builtin.machines.figures.ops import masked_share, op_columns
-from kernbench_builtin.machines.figures.part import FiguresPart
 from kernbench_core.runs.listing import listed
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class RunTables:
     where it has no file). `ops` is the op log by column, a row for each record.
     """
 
-    GIVES: ClassVar = FiguresPart.GIVES
+    GIVES: ClassVar = GIVES
 
     launches: tuple[LaunchFigures, ...] = attrs.field(converter=listed)
     kernels: KernelFigures | None

@@ -93,8 +93,8 @@ def test_a_part_around_a_run_must_return_its_result(
 def test_an_observer_that_is_none_is_told(toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before anything is built."""
     assert told(tmp_path, capsys, "seer", "Odd.observer = lambda self: 3\n") == [
-        "error: part of runs 'odd' of file /odd_seer.py must give a RunObserver, not 3, which has no "
-        "'env'; repair or reinstall file /odd_seer.py."
+        "error: part of runs 'odd' of file /odd_seer.py must give a RunObserver as its observer, not 3; "
+        "repair or reinstall file /odd_seer.py."
     ]
 
 

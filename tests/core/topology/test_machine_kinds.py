@@ -122,8 +122,11 @@ def test_a_kind_that_breaks_the_contract_is_told_with_its_distribution(kind: str
 
 @pytest.mark.parametrize(
     ("kind", "raised"),
-    [("RAISING", "AttributeError: 'CableSpec' object has no attribute 'length'"), ("LATE", "KeyError: 'cable.z'"),
-     ("WORDS", "TypeError: '>' not supported between instances of 'str' and 'int'")],
+    [
+        ("RAISING", "AttributeError: 'CableSpec' object has no attribute 'length'"),
+        ("LATE", "KeyError: 'cable.z'"),
+        ("WORDS", "TypeError: '>' not supported between instances of 'str' and 'int'"),
+    ],
 )
 def test_what_a_kind_raises_is_the_fault_of_its_distribution(kind: str, raised: str) -> None:
     with pytest.raises(PluginError) as caught:
