@@ -14,6 +14,7 @@ import attrs
 from kernbench_core.environment import Environment, GridTimeout
 from kernbench_core.graph import Node
 from kernbench_core.messages import HostRequest, MsgBase, Transaction
+from kernbench_core.units import GRID_NS
 from kernbench_core.values.region import Region
 from kernbench_core.wire import Wire
 
@@ -125,18 +126,20 @@ class Monitor:
             known = self._labels[msg] = f"{name}{self._counts[name]}"
         return known
 
-    def check_time(self, time: object, what: str, least: float = 0.0) -> None:
-        """Note a sentence where `time` is no finite number of ns, or less than `least`."""
+    def check_time(self, time: object, what: str, least: float = 0.0, *, on_grid: bool = False) -> None:
+        """Note a sentence where `time` is no finite number of ns, less than `least`, or off the grid of times."""
         if not isinstance(time, int | float) or not least <= time < math.inf:
             self.no_times.append(f"{what} must be a finite time in ns, at least {least:g}, not {time!r}")
+        elif on_grid and time % GRID_NS:
+            self.no_times.append(f"{what} must be a multiple of 2^-16 ns, not {time!r}; round it with units.grid_ceil")
 
     def enters(self, source: str, destination: str, msg: MsgBase, head: float, tail: float) -> None:
         """Take note of a message that is put on a wire, if one of the components is at its end."""
         if source in self.params:
             what = f"when {source} sent {self.label(msg)} on, the time of its {{}} byte"
             assert self.env is not None
-            self.check_time(head, what.format("first"), self.env.now)
-            self.check_time(tail, what.format("last"), self.env.now)
+            self.check_time(head, what.format("first"), self.env.now, on_grid=True)
+            self.check_time(tail, what.format("last"), self.env.now, on_grid=True)
             if msg.callbacks is not None:
                 self.twice.append(f"{source} sent {self.label(msg)} while it was still on its way; it must go on once")
             self._note_order(source, destination, msg)
@@ -204,7 +207,7 @@ class NotingEnvironment(Environment):
     def call_at(self, time: float, msg: Any, callback: Callable[[Any], None]) -> None:
         """Schedule a call, noting a time that is none."""
         of = self._monitor.label(msg)
-        self._monitor.check_time(time, f"the time that call_at is given for {of}", self.now)
+        self._monitor.check_time(time, f"the time that call_at is given for {of}", self.now, on_grid=True)
         super().call_at(time, msg, callback)
 
     def timeout(self, delay: float = 0, value: object = None) -> GridTimeout:

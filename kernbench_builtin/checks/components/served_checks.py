@@ -59,7 +59,7 @@ def uses_declared_parameters_only(under_test: ComponentUnderTest) -> None:
 
 
 def takes_finite_times(under_test: ComponentUnderTest) -> None:
-    """What it gives as a time, to the clock and to wires, is a finite number of ns and not in the past."""
+    """What it gives as a time, to the clock and to wires, is a finite number of ns, on the grid and not in the past."""
     under_test.drives_for("takes_finite_times")
 
 

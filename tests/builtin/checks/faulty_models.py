@@ -229,6 +229,21 @@ class IntoThePast(Hop):
         super().emit(msg, head - 100.0, tail)
 
 
+class OffTheGrid(Hop):
+    __doc__ = Hop.__doc__
+
+    def emit(self, msg: Any, head: float, tail: float) -> None:
+        super().emit(msg, head + 0.1, tail + 0.1)
+
+
+class CalledOffTheGrid(SerialEvents):
+    __doc__ = SerialEvents.__doc__
+
+    def next(self, msg: Any) -> None:
+        self.begin(msg)
+        self.env.call_at(self.env.now + self.params["overhead"] + 0.1, msg, self.done)
+
+
 class NeverThere(Hop):
     __doc__ = Hop.__doc__
 
@@ -321,7 +336,7 @@ class Early(Hop):
     __doc__ = Hop.__doc__
 
     def emit(self, msg: Any, head: float, tail: float) -> None:
-        gain = 0.0 if msg.reply and not msg.hop else 1.0
+        gain = 0.0 if msg.reply and not msg.hop else min(1.0, self.params["overhead"])
         msg.overhead -= gain
         super().emit(msg, head - gain, tail - gain)
 
@@ -639,6 +654,8 @@ FAULTS = {
     NegativeDelay: "takes_finite_times",
     IntoThePast: "takes_finite_times",
     NeverThere: "takes_finite_times",
+    OffTheGrid: "takes_finite_times",
+    CalledOffTheGrid: "takes_finite_times",
     Loses: "conserves_messages_and_bytes",
     LeavesElementsAsTheyWere: "conserves_messages_and_bytes",
     Doubles: "conserves_messages_and_bytes",

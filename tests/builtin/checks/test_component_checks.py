@@ -105,6 +105,9 @@ def test_the_checks_that_start_processes_find_nothing_else(faulty: Plugins) -> N
          "sip0.cube0.router1 sent Ping5 while it was still on its way; it must go on once"),
         ("negative", "takes_finite_times",
          "what overhead returns of Ping2 must be a finite time in ns, at least 0, not -1.0"),
+        ("calledoffthegrid", "takes_finite_times",
+         "the time that call_at is given for Ping2 must be a multiple of 2^-16 ns, not 5.1; round it with "
+         "units.grid_ceil"),
         ("negative", "drains", "the drive did not come to its end, as takes_finite_times tells"),
         ("keepsthelast", "drains", "it must hold nothing in the end, and sip0.cube0.router0 holds Ping20 in its queue"),
         ("earlyprocess", "never_undercuts_its_bound",
