@@ -42,8 +42,9 @@ def observers_blamed(owners: Sequence[tuple[RunObserver, RunPart]], registry: Re
     try:
         yield
     except Exception as error:
-        raised: BaseException | None = error
-        while raised is not None:
+        raised, seen = cast("BaseException | None", error), set()
+        while raised is not None and id(raised) not in seen:  # some are their own cause
+            seen.add(id(raised))
             for frame, _ in walk_tb(raised.__traceback__):
                 first = frame.f_locals.get(next(iter(frame.f_code.co_varnames), ""))
                 for part in (part for observer, part in owners if observer is first):

@@ -131,5 +131,7 @@ def test_what_an_observer_raises_is_the_fault_of_its_part(toy: ModuleType, tmp_p
             raise
     told = f"part of runs 'odd' of file {file} raised KeyError: 'volts'; repair or reinstall file {file}."
     assert str(caught.value).splitlines()[0] == told
-    with pytest.raises(ComponentError, match=r"^b is odd\.$"), observers_blamed(observers, plugins.run_parts):
-        raise ComponentError("b is odd.")
+    odd = ComponentError("b is odd.")
+    for cause in (None, odd):  # one that is raised from itself, too
+        with pytest.raises(ComponentError, match=r"^b is odd\.$"), observers_blamed(observers, plugins.run_parts):
+            raise odd from cause
