@@ -5,16 +5,14 @@ In and out: arrays. Runs look one up by its name, and hand it to the executor.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from attrs import frozen
 
 from kernbench_core.compute.ops import MathOp
-from kernbench_core.compute.ops.plugin_faults import Blame, blaming
 from kernbench_core.compute.ops.record import MathFunction
 from kernbench_core.values.arrays import Array
-from kernbench_core.wording import brief
 
 
 @frozen
@@ -79,22 +77,3 @@ class Backend:
 
     def __repr__(self) -> str:
         return f"<backend {self.name}: {self.library}, {self.device}>"
-
-
-def judge(backend: Backend, blame: Blame) -> None:
-    """Have a plug-in's backend raise the PluginError that `blame` makes for what it must not raise or return."""
-    multiply, find = blaming(blame, "a product", backend.product), blaming(blame, "a function", backend.function)
-
-    def product(a: Array, b: Array) -> Array:
-        found: Any = multiply(a, b)
-        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-        if not isinstance(found, np.ndarray) or found.shape != shape or found.dtype.kind != "f":
-            what = f"{found.dtype.name} of {found.shape}" if isinstance(found, np.ndarray) else brief(found)
-            raise blame(f"must return floats of {shape} from product, not {what}")
-        return found
-
-    def function(op: MathOp) -> MathFunction | None:
-        found = find(op)
-        return None if found is None else blaming(blame, f"a function of {op.name!r}", found)
-
-    vars(backend).update(product=product, function=function)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kernbench_core.errors import KernbenchError, UsageError
@@ -36,19 +35,14 @@ def open_backend(plugins: Plugins, name: object) -> Backend:
         UsageError: nobody registers it, or it cannot be had on this machine.
         PluginError: what its plug-in registers is none, or raises.
     """
-    from kernbench_core.compute.backends import judge
-
     library, device = require_backend(plugins, name)
-    found, backends = backend_class(plugins, library), plugins.of(BACKENDS)
+    found = backend_class(plugins, library)
     try:
-        made = found.on(device)
+        return found.on(device)
     except (KernbenchError, *INTERRUPTS, MemoryError):
         raise
     except BaseException as error:
-        raise backends.raised(library, error) from error
-    if not backends.provider(library).is_ours:
-        judge(made, partial(backends.fault, library))
-    return made
+        raise plugins.of(BACKENDS).raised(library, error) from error
 
 
 def backend_class(plugins: Plugins, library: str) -> type[Backend]:

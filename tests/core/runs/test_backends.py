@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
 
-import numpy as np
 import pytest
 
 import kernbench_core as kb
 from kernbench_core.compute.backends import Backend
-from kernbench_core.compute.ops import OPS
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.plugins import Plugins, Provider, Registry
 from kernbench_core.plugins.registry import PluginFailure
@@ -88,39 +85,3 @@ def test_what_is_no_backend_is_a_sentence(named: Plugins, name: str, error: type
     with pytest.raises(error) as caught:
         open_backend(named, name)
     assert str(caught.value).partition("\n")[0] == sentence
-
-
-@pytest.mark.parametrize(
-    ("product", "told"),
-    [
-        (lambda a, b: None, "must return floats of (2, 4) from product, not None"),
-        (lambda a, b: (a @ b)[:, :1], "must return floats of (2, 4) from product, not float32 of (2, 1)"),
-        (lambda a, b: (a @ b) > 0, "must return floats of (2, 4) from product, not bool of (2, 4)"),
-        (lambda a, b: a[5], "must have a product that computes, but it raised IndexError: index 5 is out of bounds for "
-                            "axis 0 with size 2 at "),
-    ],
-)  # fmt: skip
-def test_a_product_that_is_none_is_the_fault_of_its_plug_in(
-    named: Plugins, monkeypatch: pytest.MonkeyPatch, product: Any, told: str
-) -> None:
-    """It is judged as it comes; what is right is passed on."""
-    a, b = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)
-    assert open_backend(named, "acme.careful").product(a, b).tolist() == np.matmul(a, b).tolist()
-    monkeypatch.setattr(Careful, "product", lambda self, a, b: product(a, b))
-    with pytest.raises(PluginError) as caught:
-        open_backend(named, "acme.careful").product(a, b)
-    must, mend = f"backend 'acme.careful' of acme 1.2 {told}", "; repair or reinstall acme."
-    assert str(caught.value).startswith(must) and str(caught.value).endswith(mend)
-    assert told.endswith(" at ") or str(caught.value) == must + mend
-
-
-def test_what_a_function_of_a_backend_raises_is_the_fault_of_its_plug_in(
-    named: Plugins, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When it is asked for, and when it computes; numpy computes where there is none."""
-    assert open_backend(named, "acme.careful").function(OPS["exp"]) is None
-    monkeypatch.setattr(Careful, "function", lambda self, op: lambda params, x: x / None)
-    computing = open_backend(named, "acme.careful").function(OPS["exp"])
-    assert computing is not None
-    with pytest.raises(PluginError, match=r"must have a function of 'exp' that computes, but it raised TypeError: "):
-        computing({}, np.ones(3, np.float32))
