@@ -27,7 +27,7 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.part_faults import observers_blamed, observers_of, surround
+from kernbench_core.runs.part_faults import observers_of, surround
 from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
@@ -221,13 +221,11 @@ def _carried_out(
     began = time.perf_counter()
     seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
-    parts = request.plugins.run_parts
-    observers = list(observers_of(request.parts, parts))
-    with observers_blamed(observers, parts):
-        engine = _engine(request, [observer for observer, _ in observers], progress, wall)
+    observers = list(observers_of(request.parts, request.plugins.run_parts))
+    engine = _engine(request, observers, progress, wall)
     seen.so_far = lambda: _result(request, engine, {}, began, interrupted=True)
     try:
-        with request.bench.importable(), observers_blamed(observers, parts):
+        with request.bench.importable():
             progress.begin("bench")
             engine.run(_program(request), request.values, name=request.bench.name)
             executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)

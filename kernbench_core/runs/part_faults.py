@@ -1,10 +1,8 @@
-"""Whose fault it is that a part of a run raises, or gives what nothing can be made of: its distribution's."""
+"""What a part of a run must give, for its distribution to be blamed where it does not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from traceback import walk_tb
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from kernbench_core.runs.parts import part_blamed
@@ -25,7 +23,7 @@ def surround(part: RunPart, make: Callable[[], RunResult], parts: Registry[RunPa
     return cast("RunResult", result)
 
 
-def observers_of(parts: Iterable[RunPart], registry: Registry[RunPartEntry]) -> Iterator[tuple[RunObserver, RunPart]]:
+def observers_of(parts: Iterable[RunPart], registry: Registry[RunPartEntry]) -> Iterator[RunObserver]:
     """Ask the parts of a run who looks on; PluginError for what cannot."""
     for part in parts:
         with part_blamed(part, registry):
@@ -33,22 +31,4 @@ def observers_of(parts: Iterable[RunPart], registry: Registry[RunPartEntry]) -> 
         if observer is not None:
             if not all(hasattr(observer, name) for name in ("env", "begin", "attach", "submitted")):
                 raise registry.fault(part.NAME, f"must give a RunObserver as its observer, not {brief(observer)}")
-            yield observer, part
-
-
-@contextmanager
-def observers_blamed(owners: Sequence[tuple[RunObserver, RunPart]], registry: Registry[RunPartEntry]) -> Iterator[None]:
-    """Make what an observer raised, wherever it was called, the fault of its part's distribution."""
-    try:
-        yield
-    except Exception as error:
-        raised, seen = cast("BaseException | None", error), set()
-        while raised is not None and id(raised) not in seen:  # some are their own cause
-            seen.add(id(raised))
-            for frame, _ in walk_tb(raised.__traceback__):
-                first = frame.f_locals.get(next(iter(frame.f_code.co_varnames), ""))
-                for part in (part for observer, part in owners if observer is first):
-                    with part_blamed(part, registry):
-                        raise raised from None
-            raised = raised.__cause__
-        raise
+            yield observer

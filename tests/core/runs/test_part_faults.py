@@ -8,9 +8,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.errors import ComponentError, PluginError
 from kernbench_core.plugins import load_plugins
-from kernbench_core.runs.part_faults import observers_blamed, observers_of
 from tests.core.offered import MACHINES
 
 PART = """
@@ -96,42 +94,3 @@ def test_an_observer_that_is_none_is_told(toy: ModuleType, tmp_path: Path, capsy
         "error: part of runs 'odd' of file /odd_seer.py must give a RunObserver as its observer, not 3; "
         "repair or reinstall file /odd_seer.py."
     ]
-
-
-class Seer:
-    """Look on, and fail."""
-
-    env = None
-
-    def begin(self, *given: object) -> None:
-        """Do nothing."""
-
-    attach = submitted = begin
-
-    def served(self, *given: object) -> None:
-        raise KeyError("volts")
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_what_an_observer_raises_is_the_fault_of_its_part(toy: ModuleType, tmp_path: Path, wrapped: bool) -> None:
-    """Also where it was blamed on a model or bench already; what others raise stays as it is."""
-    file = tmp_path / f"odd_observing_{wrapped:d}.py"
-    file.write_text(PART)
-    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(file)], installed=False)
-    seer, part = Seer(), plugins.run_parts.load("odd").__new__(plugins.run_parts.load("odd"))
-    part.observer = lambda: seer
-    observers = list(observers_of([part], plugins.run_parts))
-    assert observers == [(seer, part)]
-    with pytest.raises(PluginError) as caught, observers_blamed(observers, plugins.run_parts):
-        try:
-            seer.served(None, None)
-        except KeyError as error:
-            if wrapped:
-                raise ComponentError("b raised KeyError.") from error
-            raise
-    told = f"part of runs 'odd' of file {file} raised KeyError: 'volts'; repair or reinstall file {file}."
-    assert str(caught.value).splitlines()[0] == told
-    odd = ComponentError("b is odd.")
-    for cause in (None, odd):  # one that is raised from itself, too
-        with pytest.raises(ComponentError, match=r"^b is odd\.$"), observers_blamed(observers, plugins.run_parts):
-            raise odd from cause
