@@ -161,10 +161,9 @@ def _refuse_figures(component: ComponentBase) -> None:
     """Raise for numbers of its own that a model declares and nothing can be made of."""
     if type(servers := component.servers) is not int or servers < 1:
         raise unusable(component, "servers", "be an integer of at least 1", servers)
-    peak, drawn = component.peak_bandwidth, component.node.kind == "hbm_ctrl"  # whose roof is drawn with it
-    if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf or (drawn and not peak):
-        must = f"be a finite number of bytes/ns, {'above' if drawn else 'at least'} 0"
-        raise unusable(component, "peak_bandwidth", must, peak)
+    peak: Any = component.peak_bandwidth
+    if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf:
+        raise unusable(component, "peak_bandwidth", "be a finite number of bytes/ns, at least 0", peak)
 
 
 @attrs.define

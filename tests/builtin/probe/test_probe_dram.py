@@ -345,7 +345,7 @@ def test_bad_input_is_a_sentence(
 
 def test_a_model_without_geometry_is_refused() -> None:
     class Bare(ComponentBase):
-        peak_bandwidth = 1.0
+        pass
 
     class Classes:
         def load(self, name: str) -> Any:
