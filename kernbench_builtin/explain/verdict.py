@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kernbench_builtin.explain.advice.advice import advise
-from kernbench_builtin.explain.advice.facts import Facts, Outline, Queueing, facts_of, kind_of, outline_of
+from kernbench_builtin.explain.advice.facts import Facts, KernelOutline, facts_of, kind_of, outline_of
 from kernbench_builtin.explain.advice.rule import Advice
+from kernbench_builtin.explain.advice.unit_times import Queueing
 from kernbench_builtin.machines.figures.launch import LATE, path_of
 from kernbench_core.units import format_time
 
@@ -214,7 +215,7 @@ def _limit(found: Roof) -> str:
     return found.limit if found.limit != "compute" else max(units, key=lambda kind: units[kind], default="compute")
 
 
-def _named(facts: Facts | Outline) -> str:
+def _named(facts: Facts | KernelOutline) -> str:
     """Say which kernel is meant, where there are several, or several launches of it."""
     if facts.kernels == facts.launches == 1:
         return ""

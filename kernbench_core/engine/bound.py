@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 _GRID = 1 << 16
 
 
-Hops: TypeAlias = "dict[tuple[str, str], tuple[float, float, int, int, ComponentBase]]"
+KnownHops: TypeAlias = "dict[tuple[str, str], tuple[float, float, int, int, ComponentBase]]"
 """What is known of hops: latency on the grid, bandwidth, payload and header bytes of the wire, and where it ends."""
 
 
 def formula_latency(
-    graph: Graph, components: Mapping[str, ComponentBase], transaction: Transaction, hops: Hops | None = None
+    graph: Graph, components: Mapping[str, ComponentBase], transaction: Transaction, hops: KnownHops | None = None
 ) -> float:
     """Return the least time in ns of the round trip of `transaction`, which must not have been sent.
 
@@ -76,11 +76,11 @@ def one_way_latency(graph: Graph, components: Mapping[str, ComponentBase], msg: 
 class _Walk:
     """Add up a path: fixed times at once, the slowest wire of a leg when the leg ends; one node may be `instant`."""
 
-    def __init__(self, instant: ComponentBase | None = None, hops: Hops | None = None) -> None:
+    def __init__(self, instant: ComponentBase | None = None, hops: KnownHops | None = None) -> None:
         self.total = 0.0
         self._slowest = 0.0
         self._instant = instant
-        self._hops: Hops = {} if hops is None else hops
+        self._hops: KnownHops = {} if hops is None else hops
 
     def along(self, graph: Graph, components: Mapping[str, ComponentBase], msg: MsgBase) -> None:
         hops, nbytes, end = self._hops, msg.nbytes, msg.path[-1]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kernbench_core.engine.bound import Hops, formula_latency, one_way_latency, transit_latency
+from kernbench_core.engine.bound import KnownHops, formula_latency, one_way_latency, transit_latency
 from kernbench_core.errors import SanityError
 from kernbench_core.host.lost_messages import lost_messages
 from kernbench_core.host.timing import resource_uses
@@ -132,7 +132,7 @@ def _work_takes_time(hardware: Hardware) -> Iterator[str]:
 def _round_trip_bounds(hardware: Hardware) -> list[tuple[RoundTrip, float]]:
     """Pair each kind of round trip with its lower bound in ns."""
     graph, components = hardware.graph, hardware.components
-    hops: Hops = {}
+    hops: KnownHops = {}
     return [(trip, formula_latency(graph, components, _alone(trip), hops)) for trip in hardware.round_trips.values()]
 
 

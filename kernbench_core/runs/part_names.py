@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kernbench_core.runs.answers import Correctness
 from kernbench_core.runs.options import RunCall, command_options
-from kernbench_core.runs.result import RunResult
 
 if TYPE_CHECKING:
     from kernbench_core.runs.options import OptionRecord
@@ -23,6 +21,9 @@ _OF_JSON: Final = (
 
 def taken_name(part: Any, others: Iterable[tuple[str, Any]]) -> str | None:
     """Return which name of a `RunPart` every run has, or one of the `others`, each with its words; None for none."""
+    from kernbench_core.runs.answers import Correctness  # which import numpy, and completion asks parts
+    from kernbench_core.runs.result import RunResult
+
     owners = dict.fromkeys(_named("an option", *_options(RunCall), *_OF_COMMAND), "every run")
     owners |= dict.fromkeys(_named("a result", *dir(RunResult), *Correctness.GIVES, *_OF_JSON), "every run")
     for words, other in others:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from kernbench_builtin.components.dma_jobs import Trips
+from kernbench_builtin.explain.accesses import (
+    ByteRanges,
+    common,
+    hbm_accesses,
+    joined,
+    length,
+    loads_of_stored,
+    touched,
+)
 from kernbench_builtin.explain.advice.computed import (
     PeWork,
     Products,
@@ -20,23 +28,11 @@ from kernbench_builtin.explain.advice.computed import (
     vectors_of,
 )
 from kernbench_builtin.explain.advice.moved import BURST, Moved, moved_by
+from kernbench_builtin.explain.advice.unit_times import Queueing, all_trips, at_work, longest, of_pe, parts_of, queueing
 from kernbench_builtin.explain.intervals import late_among, time_of_any
-from kernbench_builtin.explain.ledger import PARTS
-from kernbench_builtin.explain.roof import (
-    ByteRanges,
-    Roof,
-    common,
-    hbm_accesses,
-    joined,
-    length,
-    loads_of_stored,
-    peaks_of,
-    roof,
-    touched,
-    work_on,
-)
+from kernbench_builtin.explain.roof import Roof, peaks_of, roof, work_on
 from kernbench_builtin.machines.figures.launch import LATE
-from kernbench_builtin.machines.figures.tables import kernels_of, launches_of, meter_of
+from kernbench_builtin.machines.figures.tables import kernels_of, launches_of
 from kernbench_core.host.timing import PHASES, phase_spans
 from kernbench_core.messages import MemoryMsg
 from kernbench_core.oplog.spill import take
@@ -51,8 +47,6 @@ _MOST_OWN: Final = 0.8
 """A kernel with so much of the time of all has what a run as a whole shows."""
 _LOOKED_AT: Final = 64
 """So many launches before one are looked at for what they share."""
-_AROUND: Final = ("set_up", "translation", "scratchpad")
-"""What a chunk takes in a DMA besides the parts of its round trip."""
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
@@ -70,14 +64,6 @@ class Overlap:
     late_ns: float
     hidden_ns: float
     times: int
-
-
-@attrs.frozen
-class Queueing:
-    """Say where messages queued most while kernels ran: a kind of place, and which cube; "" where none has most."""
-
-    kind: str
-    cube: str
 
 
 @attrs.frozen
@@ -219,7 +205,7 @@ def kind_of(call: PathCall) -> str:
 
 
 @attrs.frozen
-class Outline:
+class KernelOutline:
     """The times of a run alone, as `Facts` has them: what is known of one of any length."""
 
     kernel: str
@@ -230,7 +216,7 @@ class Outline:
     path: tuple[PathCall, ...]
 
 
-def outline_of(session: GraphEngine) -> tuple[Outline, list[LaunchFigures]] | None:
+def outline_of(session: GraphEngine) -> tuple[KernelOutline, list[LaunchFigures]] | None:
     """Return the outline of a run so far, and the launches of its kernel; None where no launch is over."""
     named: dict[str, list[LaunchFigures]] = {}
     for each in launches_of(session):
@@ -241,7 +227,7 @@ def outline_of(session: GraphEngine) -> tuple[Outline, list[LaunchFigures]] | No
     kernel = max(times_of, key=times_of.__getitem__)
     own = named[kernel]
     phases = _phases(session)
-    return Outline(kernel, phases["kernel"], len(own), len(named), times_of[kernel], _added(own)), own
+    return KernelOutline(kernel, phases["kernel"], len(own), len(named), times_of[kernel], _added(own)), own
 
 
 def facts_of(session: GraphEngine) -> Facts | None:
@@ -265,7 +251,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
     more, slower = more_work(session, last)
-    trips, own_trips, of_commands = _all_trips(session), *_of_pe(session, last.last)
+    trips, own_trips, of_commands = all_trips(session), *of_pe(session, last.last)
     stored = loads_of_stored(session, accesses, number, names.index(last.last))
     return Facts(
         phases=_phases(session),
@@ -291,17 +277,17 @@ def facts_of(session: GraphEngine) -> Facts | None:
         apart_ns=_apart(handles),
         more_work=more,
         slower=slower,
-        at_work=_at_work(session, last),
+        at_work=at_work(session, last),
         work=pe_work(session, last, stored),
         loads_stored=bool(len(stored)),
-        longest=_longest(session, last),
+        longest=longest(session, last),
         hands_on=_hands_on(bytes_of),
         all_launches=len(launches),
-        trips=_parts(trips),
+        trips=parts_of(trips),
         own_trips=own_trips,
         of_commands=of_commands,
         round_trips=sum(each.number for each in trips),
-        queueing=_queueing(session),
+        queueing=queueing(session),
         busiest=kernels.busiest,
         moved=moved_by(session, number, accesses, programs),
         distinct=at_least,
@@ -398,32 +384,6 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     return Overlap(launch.time_ns, working, moving, hidden, times)
 
 
-def _at_work(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
-    """Return for which share of a launch each kind of unit of its slowest PE was at work, a tile's stages too."""
-    columns = session.op_log.columns
-    component, found = np.asarray(columns.component[:]), dict[str, float]()
-    for name, number in columns.components.items():
-        if name.startswith(f"{launch.last}."):
-            rows = np.flatnonzero(component == number)
-            start, end = (np.clip(take(times, rows), launch.started_ns, launch.ended_ns)
-                          for times in (columns.t_start, columns.t_end))  # fmt: skip
-            found[name.rpartition(".")[2]] = time_of_any(start, end, start < end) / launch.time_ns
-    return found
-
-
-def _longest(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
-    """Return how long the longest op of a launch took on each kind of unit, in ns."""
-    columns, found = session.op_log.columns, dict[str, float]()
-    start, end = np.asarray(columns.t_start[:]), np.asarray(columns.t_end[:])
-    during = (start >= launch.started_ns) & (start <= launch.ended_ns)
-    most = np.zeros(len(columns.components))
-    np.maximum.at(most, np.asarray(columns.component[:], np.int64)[during], (end - start)[during])
-    for name, number in columns.components.items():
-        kind = name.rpartition(".")[2]
-        found[kind] = max(found.get(kind, 0.0), float(most[number]))
-    return found
-
-
 def _hands_on(bytes_of: tuple[list[ByteRanges], list[ByteRanges]]) -> bool:
     """Whether a launch reads what one before it wrote."""
     written = np.zeros((0, 2), np.int64)
@@ -432,28 +392,6 @@ def _hands_on(bytes_of: tuple[list[ByteRanges], list[ByteRanges]]) -> bool:
             return True
         written = joined(written, write)
     return False
-
-
-def _all_trips(session: GraphEngine) -> list[Trips]:
-    """Return what the DMAs that count their round trips have of them, of reads and of writes."""
-    both = (getattr(component, "trips", None) for component in session.hardware.components.values())
-    return [each for trips in both if isinstance(trips, tuple) for each in trips if isinstance(each, Trips)]
-
-
-def _parts(found: Sequence[Trips]) -> dict[str, float]:
-    """Add up what chunks took in DMAs, by part."""
-    return {part: sum(getattr(trips, part) for trips in found) for part in (*_AROUND, *PARTS)}
-
-
-def _of_pe(session: GraphEngine, pe: str) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
-    """Return the same of one PE's loads and stores, and which share of their time is the way of commands."""
-    trips = getattr(session.hardware.components.get(f"{pe}.pe_dma"), "trips", None) or (Trips(), Trips())
-    loads, stores = trips
-    kinds = {"load": [loads], "store": [stores], "composite": [loads, stores]}
-    ways = {kind: (2 * sum(each.way for each in found), sum(each.served for each in found))
-            for kind, found in kinds.items()}  # fmt: skip
-    shares = {kind: way / (way + served) if served else 0.0 for kind, (way, served) in ways.items()}
-    return {kind: _parts(found) for kind, found in kinds.items()}, shares
 
 
 def _bursts(spans: ByteRanges) -> ByteRanges:
@@ -491,28 +429,6 @@ def _message_bytes(session: GraphEngine) -> float:
             total += int(times[number]) * form.geometry[0][2] * form.geometry[0][3]
             sent += int(times[number])
     return total / sent if sent else 0.0
-
-
-def _queueing(session: GraphEngine) -> Queueing | None:
-    meter = meter_of(session)
-    assert meter is not None
-    resources, waited = meter.resources, meter.waited()
-    inside = {"pe wire", "command wire", "pcie wire", "pe_tcm channel"}  # where no load or store of HBM queues
-    waited[[resources.kinds[code] in inside for code in resources.codes[: resources.wires]]] = 0.0
-    if not waited.any():
-        return None
-    kinds = np.bincount(resources.codes[: resources.wires], waited)
-    code = int(np.argmax(kinds))
-    if kinds[code] < waited.sum() / 2:
-        return None
-    own = np.where(resources.codes[: resources.wires] == code, waited, 0.0)
-    cubes: dict[str, float] = {}
-    for number in np.flatnonzero(own).tolist():
-        cube = ".".join(resources.names[number].split(".")[:2])
-        cubes[cube] = cubes.get(cube, 0.0) + own[number]
-    most = max(cubes, key=lambda cube: cubes[cube])
-    one = most if cubes[most] > 0.5 * kinds[code] and ".cube" in most else ""
-    return Queueing(resources.kinds[code], one)
 
 
 def _scratchpad(session: GraphEngine) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_builtin.explain.roof import ByteRanges, HbmAccess, distinct, joined, length, spans_of
+from kernbench_builtin.explain.accesses import ByteRanges, HbmAccess, distinct, joined, length, spans_of
 from kernbench_core.oplog.spill import take
 from kernbench_core.topology.address import place_of
 

@@ -11,7 +11,6 @@ from kernbench_core.compute.ops.plugin_faults import Blame, blame_of, keywords_o
 from kernbench_core.compute.ops.record import MathOp
 from kernbench_core.compute.ops.record_faults import record_faults, with_rules_checked
 from kernbench_core.errors import PluginError
-from kernbench_core.params import did_you_mean
 
 
 class OpsOfPlugins:
@@ -32,10 +31,6 @@ class OpsOfPlugins:
         self._fault = fault
         self._found: dict[str, MathOp | Callable[..., object]] = {}
         self._keywords: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
-
-    def missing(self, name: str) -> str | None:
-        """Return a hint at the op that is meant, where plug-ins are known and none has one of this name."""
-        return None if self._fault is None or name in self._functions else did_you_mean(name, self._functions)
 
     def get(self, name: str) -> MathOp | None:
         """Return the record of a math op; None for a name that no plug-in has one under.

@@ -20,7 +20,6 @@ from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.shapes import ShapeLanguage, compute_now, free_of_memory, kind_of, shape_of
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.params import did_you_mean
-from kernbench_core.plugins.own_ops import is_own
 from kernbench_core.values.dtypes import dtype_of, is_known
 from kernbench_core.values.value import ResultValue
 from kernbench_core.wording import brief
@@ -95,9 +94,6 @@ class UnitOpLanguage(ShapeLanguage):
         here = f"tl.unit_op at {describe_site(call_site())}"
         if like is None:
             raise ShapeError(f"{here} must be given at least one tensor; load it, or make it with tl.full.")
-        hint = None if is_own(op) else self._state.kernels.ops.missing(op)
-        if hint is not None:
-            raise KernelError(f"{here} must be given an op that a plug-in registers, not {brief(op)}.{hint}")
         params = checked_keywords(here, params, self._state.kernels.ops.keywords(op))
         extents = like.shape if shape is None else tuple(shape)
         name = str(like.dtype) if dtype is None else dtype_of(dtype)

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernbench_builtin.explain.accesses import hbm_accesses
 from kernbench_builtin.explain.advice.moved import moved_by
-from kernbench_builtin.explain.roof import hbm_accesses
 from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.memory import Interleave

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench as kb
-from kernbench_builtin.explain.roof import Peaks, Roof, RoofWork, common, joined, length, narrowest_cut, roof, roof_of
+from kernbench_builtin.explain.accesses import common, joined, length
+from kernbench_builtin.explain.roof import Peaks, Roof, RoofWork, narrowest_cut, roof, roof_of
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node

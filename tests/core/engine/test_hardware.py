@@ -234,8 +234,8 @@ def test_a_peak_that_is_no_bandwidth_is_told_before_the_run(found: object) -> No
     with pytest.raises(ComponentError) as caught:
         built(Classes(forward=cls))
     assert str(caught.value) == (
-        f"a: {cls.__module__}.Odd.peak_bandwidth must be a finite number of bytes/ns, at least 0, not {found!r}; correct "
-        "the component or choose another one for kind 'host'."
+        f"a: {cls.__module__}.Odd.peak_bandwidth must be a finite number of bytes/ns, at least 0, not {found!r}; "
+        "correct the component or choose another one for kind 'host'."
     )
 
 

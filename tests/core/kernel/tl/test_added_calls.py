@@ -59,28 +59,3 @@ def test_a_name_of_the_language_is_refused(site: Site, name: str) -> None:
     found = load_plugins(["acme = acme"], installed=False)
     must = "acme (source tree) must not call it as kernbench calls its own; rename it"
     assert [str(each) for each in found.failures] == [f"name of tl {name!r} is left out: {must}"]
-
-
-OPS = """
-from kernbench_core import OpEntry
-def kernbench_ops():
-    return [OpEntry("twice", "acme:twice")]
-def twice(params, inputs):
-    return inputs[0] + inputs[0]
-"""
-
-
-def test_a_units_op_that_nobody_has_is_refused_where_it_is_called(site: Site) -> None:
-    """Else its time would stand in a run whose data nobody reads."""
-
-    def misspelt(x: Any, tl: Any) -> None:
-        tl.unit_op("pe_math", "twise", tl.load(x, shape=(4,)))
-
-    site.module("acme", OPS)
-    with pytest.raises(kb.KernelError) as caught:
-        run(misspelt, "acme = acme")
-    line = misspelt.__code__.co_firstlineno + 1
-    assert str(caught.value).splitlines()[0] == (
-        f"tl.unit_op at {__file__}:{line} must be given an op that a plug-in registers, not 'twise'. Did you mean "
-        "'twice'?"
-    )
