@@ -30,7 +30,9 @@ def fitted(plugins: Plugins, log: Path, *chosen: str, **options: object) -> Cali
 def test_a_link_is_found_again_from_its_own_table(
     plugins: Plugins, tmp_path_factory: pytest.TempPathFactory, bandwidth: float, latency: int, what: tuple[str, int]
 ) -> None:
-    """Within half a per cent, as the table has two decimals of a us, or within the error that the fit states.
+    """Within half a per cent, as the table has two decimals of a us, or within twice the error that the fit states.
+
+    Five of a hundred fits are beyond that error.
 
     What stands above the table says what it is.
     """
@@ -38,9 +40,9 @@ def test_a_link_is_found_again_from_its_own_table(
     (config := folder / "ccl.yaml").write_text("defaults: {pipeline: off}\n")
     (log := folder / "a.log").write_text(table(plugins, *what, bandwidth, latency, "--config", str(config)))
     found = fitted(plugins, log, algo="ring", config=str(config))
-    values = {one.unknown.name: (one.value, max(5e-3, one.error or 0)) for one in found.values}
+    values = {one.unknown.name: (one.value, max(5e-3, 2 * (one.error or 0))) for one in found.values}
     (rate, rate_off), (delay, delay_off) = values["link-bandwidth"], values["link-latency"]
-    assert rate == pytest.approx(bandwidth, rel=rate_off) and rate_off < 0.25
+    assert rate == pytest.approx(bandwidth, rel=rate_off) and rate_off < 0.5
     assert delay == pytest.approx(latency, rel=delay_off, abs=5)
     assert found.mean_error < 3e-3
 
