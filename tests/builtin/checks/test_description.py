@@ -33,7 +33,7 @@ def kernbench_components():
 def kernbench_benches():
     return [BenchEntry("once", "more:bench"), BenchEntry("twice", "more:nothing")]
 def kernbench_topologies():
-    return [TopologyEntry("small", "more_presets:small.yaml", "One."), TopologyEntry("bad", "more_presets:bad.yaml", "No.")]
+    return [TopologyEntry("small", "more_yaml:small.yaml", "One."), TopologyEntry("bad", "more_yaml:bad.yaml", "No.")]
 """
 
 
@@ -41,7 +41,7 @@ def kernbench_topologies():
 def toys(site: Site) -> Plugins:
     """Give the toys, and a plug-in with presets, benches and models of its own, some of which are not there."""
     site.module("more", MORE)
-    parts = site.folder / "more_presets"
+    parts = site.folder / "more_yaml"
     parts.mkdir()
     (parts / "__init__.py").touch()
     (parts / "small.yaml").write_text(TEXT)
