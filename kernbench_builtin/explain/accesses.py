@@ -212,6 +212,7 @@ def distinct(found: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 # Ranges of bytes --------------------------------------------------------------------------------------
 
+
 def joined(*several: ByteRanges) -> ByteRanges:
     """Return the bytes that are in any of several ranges; these may overlap and come in any order."""
     spans = np.concatenate(several)

@@ -228,15 +228,17 @@ def _speeds(session: GraphEngine) -> dict[str, float]:
     peaks: dict[str, float] = {}
     for name, unit in _unit_works(session):
         peaks[name] = max(peaks.get(name, 0.0), unit.peak)
+    of_pes = (name for name, node in nodes.items() if node.pe is not None)
+    found = {name: peaks.get(name) or float(components[name].servers) for name in of_pes}
+    kinds = {nodes[name].kind for name in peaks}
+    idle = [name for name in found if not peaks.get(name) and nodes[name].kind in kinds]
     alike, highest = dict[str, float](), dict[str, float]()
-    for name, peak in peaks.items():
+    for name, peak in peaks.items() if idle else ():  # parameters are compared as texts, which takes time
         for known, key in ((alike, _model(nodes[name])), (highest, nodes[name].kind)):
             known[key] = max(known.get(key, 0.0), peak)
-    return {
-        name: peaks.get(name) or alike.get(_model(node)) or highest.get(node.kind) or float(components[name].servers)
-        for name, node in nodes.items()
-        if node.pe is not None
-    }
+    for name in idle:
+        found[name] = alike.get(_model(nodes[name])) or highest.get(nodes[name].kind) or found[name]
+    return found
 
 
 def _model(node: Node) -> str:

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from kernbench_builtin.components.dma_jobs import Trips
+from kernbench_builtin.components.pe_dma import PeDma
 from kernbench_builtin.explain.intervals import time_of_any
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.machines.figures.tables import meter_of
@@ -35,7 +36,7 @@ def at_work(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
     columns = session.op_log.columns
     component, found = np.asarray(columns.component[:]), dict[str, float]()
     for name, number in columns.components.items():
-        if name.startswith(f"{launch.last}."):
+        if name.startswith(f"{launch.last}.") and launch.time_ns:
             rows = np.flatnonzero(component == number)
             start, end = (np.clip(take(times, rows), launch.started_ns, launch.ended_ns)
                           for times in (columns.t_start, columns.t_end))  # fmt: skip
@@ -58,8 +59,12 @@ def longest(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
 
 def all_trips(session: GraphEngine) -> list[Trips]:
     """Return what the DMAs that count their round trips have of them, of reads and of writes."""
-    both = (getattr(component, "trips", None) for component in session.hardware.components.values())
-    return [each for trips in both if isinstance(trips, tuple) for each in trips if isinstance(each, Trips)]
+    return [each for component in session.hardware.components.values() for each in _trips_of(component) or ()]
+
+
+def _trips_of(component: object) -> tuple[Trips, Trips] | None:
+    """Return what a DMA has of its reads and of its writes; a model of somebody else's may have no such thing."""
+    return component.trips if isinstance(component, PeDma) else None
 
 
 def parts_of(found: Sequence[Trips]) -> dict[str, float]:
@@ -69,8 +74,7 @@ def parts_of(found: Sequence[Trips]) -> dict[str, float]:
 
 def of_pe(session: GraphEngine, pe: str) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """Return the same of one PE's loads and stores, and which share of their time is the way of commands."""
-    trips = getattr(session.hardware.components.get(f"{pe}.pe_dma"), "trips", None) or (Trips(), Trips())
-    loads, stores = trips
+    loads, stores = _trips_of(session.hardware.components.get(f"{pe}.pe_dma")) or (Trips(), Trips())
     kinds = {"load": [loads], "store": [stores], "composite": [loads, stores]}
     ways = {kind: (2 * sum(each.way for each in found), sum(each.served for each in found))
             for kind, found in kinds.items()}  # fmt: skip

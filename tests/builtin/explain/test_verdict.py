@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.explain.advice.unit_times import all_trips, of_pe
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_builtin.pages.report.notebook import picture
 from kernbench_core.cli import main
@@ -412,3 +414,11 @@ def test_of_very_many_ops_the_times_are_told_alone(monkeypatch: pytest.MonkeyPat
     assert whole.limiter is not None and found.limiter is not None
     assert (found.kernel_ns, found.limiter.lines) == (whole.kernel_ns, whole.limiter.lines)
     assert (found.roof_ns, found.limiter.cause, found.advice) == (None, "", ())
+
+
+def test_a_dma_of_somebody_else_may_call_anything_trips() -> None:
+    """Of it nothing is known."""
+    session: Any = SimpleNamespace(hardware=SimpleNamespace(components={"pe0.pe_dma": SimpleNamespace(trips=5)}))
+    parts, ways = of_pe(session, "pe0")
+    assert all_trips(session) == []
+    assert not any(part for kind in parts.values() for part in kind.values()) and not any(ways.values())
