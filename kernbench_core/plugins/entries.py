@@ -135,7 +135,6 @@ class ComponentEntry(Entry):
         return tuple(kind.strip() for kind in self.kind.split(",") if kind.strip())
 
 
-@attrs.frozen
 class BenchEntry(Entry):
     """A bench: `target` is a function `bench(rt, …)`; docstring and signature are its sentence and parameters.
 
@@ -145,7 +144,6 @@ class BenchEntry(Entry):
     KIND, NOUN = "benches", "bench"
 
 
-@attrs.frozen
 class ProgramEntry(_Described):
     """A kind of program, what `run FILE:NAME` may name: `target` is a `ProgramKind` of `kernbench_core.host`.
 
@@ -155,7 +153,6 @@ class ProgramEntry(_Described):
     KIND, NOUN = "programs", "kind of program"
 
 
-@attrs.frozen
 class TopologyEntry(_Described):
     """A topology preset: `target` is `"package:file.yaml"`, a resource inside an importable package.
 
@@ -166,7 +163,6 @@ class TopologyEntry(_Described):
     KIND, NOUN = "topologies", "topology preset"
 
 
-@attrs.frozen
 class MemoryStandardEntry(_Described):
     """A standard of memories: `target` is a `MemoryStandard` of `kernbench_builtin.memory_standards`.
 
@@ -177,7 +173,6 @@ class MemoryStandardEntry(_Described):
     KIND, NOUN, VENDOR = "memory_standards", "standard of memories", True
 
 
-@attrs.frozen
 class NetworkEntry(_Described):
     """A shape of the scale-up network: `target` is a `NetworkShape` of `kernbench_core.topology`.
 
@@ -235,7 +230,6 @@ class ExporterEntry(Entry):
         yield from super().faults(provider)
 
 
-@attrs.frozen
 class OpEntry(Entry):
     """An op that phase 2 computes: `target` is `fn(params, inputs) -> ndarray`, `name` the op_name it serves.
 
@@ -253,7 +247,6 @@ class OpEntry(Entry):
             raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
 
 
-@attrs.frozen
 class LanguageEntry(_Described):
     """A call of the kernel language: `target` is `fn(tl, …)`, which kernels call as `tl.NAME(…)`.
 
@@ -294,7 +287,6 @@ class AlgorithmEntry(_Described):
     collective: str = ""
 
 
-@attrs.frozen
 class CollectiveEntry(_Described):
     """A collective: `target` is the record of what ranks bring and end with, for whoever runs collectives.
 
@@ -319,7 +311,6 @@ class CommandEntry(_Described):
     panel: str = "Commands"
 
 
-@attrs.frozen
 class CalibratorEntry(_Described):
     """A format of measurements: `target` is a `Calibrator` class of `kernbench_core.calibration`.
 
@@ -329,7 +320,6 @@ class CalibratorEntry(_Described):
     KIND, NOUN = "calibrators", "format of measurements"
 
 
-@attrs.frozen
 class ReportSectionEntry(_Described):
     """A section of the HTML report: `target` is a `Section` of `kernbench_builtin.pages.report`.
 
@@ -339,7 +329,6 @@ class ReportSectionEntry(_Described):
     KIND, NOUN = "report_sections", "section of the report"
 
 
-@attrs.frozen
 class RunPartEntry(_Described):
     """A part of runs: `target` is a `RunPart` class of `kernbench_core.runs.parts`, `name` its `NAME`.
 
@@ -355,7 +344,6 @@ class RunPartEntry(_Described):
             yield f"must name its {self.KIND} in lower-case letters, digits and '_', not {self.name!r}"
 
 
-@attrs.frozen
 class FolderEntry(_Described):
     """What `kernbench report` and `web` show besides runs: `target` has `is_one`, `write_page` and `read_page`.
 
@@ -365,7 +353,6 @@ class FolderEntry(_Described):
     KIND, NOUN = "folders", "kind of folder"
 
 
-@attrs.frozen
 class PictureEntry(_Described):
     """Pictures for notebooks: `target` is a function of a thing that returns HTML, None for what it does not draw.
 
@@ -375,7 +362,6 @@ class PictureEntry(_Described):
     KIND, NOUN = "pictures", "set of pictures"
 
 
-@attrs.frozen
 class DiagnosisEntry(_Described):
     """What tells who waits when a run stands still: `target` is `fn(session, over)`, which returns lines.
 
@@ -387,7 +373,6 @@ class DiagnosisEntry(_Described):
     KIND, NOUN = "diagnoses", "diagnosis"
 
 
-@attrs.frozen
 class KitEntry(_Described):
     """A kit of checks, a `Kit` of `kernbench_core.testing`, named after what it checks; or a driver, `components.KIND`.
 
