@@ -31,7 +31,6 @@ COMPILED = (
     "kernbench_core.values.region_pages",
     "kernbench_core.values.halves",
     "kernbench_core.values.dtypes",
-    "kernbench_core.values.loads_in_flight",
     "kernbench_core.values.value",
     "kernbench_core.values.store_index",
     "kernbench_core.values.memory_store",

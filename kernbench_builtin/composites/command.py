@@ -167,14 +167,14 @@ class CompositeCmd(KernelCommand):
     def at_issue(self, state: PeState, now: float) -> None:
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
         self._inputs = {name: self._input(name, state.store) for name in self.layouts if name != "out"}
-        self.memory_uses = tuple(self._uses())
+        self.memory_uses = self.memory_uses or tuple(self._uses())
         super().at_issue(state, now)
         self._ticket = state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
-    def uses_bytes_of(self, store: KernelCommand) -> bool:
-        """Whether it uses a tensor that a store writes: which bytes of it, its issue decides."""
-        used = {layout.tensor.whole for layout in self.layouts.values() if layout.tensor is not None}
-        return any(use[0].whole in used for use in store.memory_uses)
+    def comes_after(self, earlier: KernelCommand) -> bool:
+        """Whether it uses memory that a command before it writes, or writes what that one reads."""
+        self.memory_uses = self.memory_uses or tuple(self._uses())
+        return super().comes_after(earlier)
 
     def _uses(self) -> Iterator[MemoryUse]:
         """Yield its operands in HBM, and its output, where they lie at its issue."""

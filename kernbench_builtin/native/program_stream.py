@@ -108,11 +108,12 @@ class ProgramStream:
             self._recorder.refuse(f"a program that waits for {type(request).__name__}", site)
 
     def _issue(self, command: KernelCommand) -> None:
-        # stores in queues: which of them are over already is a matter of time, so that all are waited for
+        # which of those are over already that this comes after is a matter of time, so that all are waited for
+        self._wait([each for each in self._in_flight if not each.queued and command.comes_after(each)])
         if command.publishes:
             self._wait(self._stores)
         elif self._stores and command.dma_op != "write":
-            self._wait([store for store in self._stores if command.uses_bytes_of(store)])
+            self._wait([store for store in self._stores if command.comes_after(store)])
         if command.queued:
             self._stores.append(command)
         self._recorder.add(command, self._blocks.uses(command))

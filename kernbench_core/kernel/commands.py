@@ -16,7 +16,7 @@ from kernbench_core.errors import KernbenchError, KernelError
 from kernbench_core.kernel.steps import PathStep
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import ISSUED, Command, MsgBase
-from kernbench_core.values.region import Region, overlaps
+from kernbench_core.values.region import Region, meet
 from kernbench_core.values.value import OpId
 from kernbench_core.wording import brief
 
@@ -118,12 +118,15 @@ class KernelCommand(Command):
         """Leave the queue at `now` ns, as the last that was waited for there is complete, which was `step`."""
         self.because, self.sent_ns, self.needs = step or self.because, now, None
 
-    def uses_bytes_of(self, store: KernelCommand) -> bool:
-        """Whether it uses memory that a store of the same PE, issued before, writes."""
+    def comes_after(self, earlier: KernelCommand) -> bool:
+        """Whether it uses memory that a command of the same PE, issued before, writes, or writes what that one reads.
+
+        Its program waits for that one before it issues this.
+        """
         return any(
-            ours[0].whole == theirs[0].whole and any(overlaps(a, b) for a in ours[2] for b in theirs[2])
+            (ours[3] or theirs[3]) and ours[0].whole == theirs[0].whole and meet(ours[2], theirs[2])
             for ours in self.memory_uses
-            for theirs in store.memory_uses
+            for theirs in earlier.memory_uses
         )
 
     def land(self, now: float) -> None:

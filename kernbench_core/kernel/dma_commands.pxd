@@ -19,10 +19,9 @@ cdef class DmaCommand(KernelCommand):
     cpdef _copy(self, name, Access read, Access write)
 
 cdef class DmaReadCmd(DmaCommand):
-    cdef public object _beside, _fill, _transfer
+    cdef public object _fill, _transfer
     cdef public LoadedValue _source
-    cpdef at_issue(self, PeState state, double now)
-    @cython.locals(source=LoadedValue, store=MemoryStore, regions=tuple)
+    @cython.locals(source=LoadedValue, store=MemoryStore)
     cpdef land(self, double now)
     cpdef describe(self)
 

@@ -16,7 +16,6 @@ from kernbench_core.memory.elements import check_whole_elements, missing_element
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern, Patterns, handle_of
 from kernbench_core.values.dtypes import itemsize
-from kernbench_core.values.loads_in_flight import LoadInFlight
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.store_index import WriteTicket
@@ -100,12 +99,12 @@ class DmaCommand(KernelCommand):
 
 
 class DmaReadCmd(DmaCommand):
-    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes, without later own stores.
+    """Bring a tile from HBM to the scratchpad. Memory is sampled when the load completes; later own stores wait for it.
 
     `fill` is what the elements hold that a mask turns off; a transfer that leaves some out needs it.
     """
 
-    __slots__ = ("_beside", "_fill", "_source", "_transfer")
+    __slots__ = ("_fill", "_source", "_transfer")
 
     dma_op: ClassVar[str] = "read"
 
@@ -124,28 +123,16 @@ class DmaReadCmd(DmaCommand):
         super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self._transfer = transfer
         self._fill = fill
-        #: What the store keeps of the load where its program goes on beside it.
-        self._beside: LoadInFlight | None = None
         self._source = value
         if transfer.inside is not None:
             self._source = LoadedValue((transfer.nbytes // itemsize(transfer.dtype),), transfer.dtype, op_id=op_id)
-
-    def at_issue(self, state: PeState, now: float) -> None:
-        """Keep apart from the load what its PE writes from now on, where the program does not wait for it."""
-        KernelCommand.at_issue(self, state, now)
-        if not self.blocking:
-            self._beside = state.store.begin_load("hbm", self.regions, self.op_id[0])
 
     def land(self, now: float) -> None:
         """Bind the load to what memory holds now."""
         assert isinstance(self.value, LoadedValue)
         source, store = self._source, self.state.store
-        regions, shape, dtype, beside = self.regions, source.shape, source.dtype, self._beside
         try:
-            if beside is None:
-                value, writers = store.sample("hbm", regions, shape, dtype)
-            else:
-                value, writers = store.end_load(beside, "hbm", regions, shape, dtype)
+            value, writers = store.sample("hbm", self.regions, source.shape, source.dtype)
             source.bind(value, writers)
         except UninitializedReadError as error:
             raise UninitializedReadError(

@@ -5,7 +5,7 @@ from kernbench_core.values.value cimport ArrayValue, AssemblyValue, Part, Value,
 
 cdef class MemoryStore:
     cdef public bint data
-    cdef public dict _spaces, _abstract, _in_flight
+    cdef public dict _spaces, _abstract
     @cython.locals(ticket=WriteTicket, index=SpaceIndex, regions=tuple, value=Value)
     cpdef write(self, space, where, data, writer=*, lands_at=*)
     cpdef sample(self, space, where, shape, dtype)

@@ -15,7 +15,6 @@ import numpy as np
 from kernbench_core.errors import StoreError, UninitializedReadError
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
-from kernbench_core.values.loads_in_flight import LoadInFlight, LoadsInFlight
 from kernbench_core.values.region import Region, ascending_pieces, normal, subtract, total_bytes
 from kernbench_core.values.store_index import SpaceIndex, Write, WriteTicket, WrittenRegion
 from kernbench_core.values.value import ArrayValue, AssemblyValue, OpId, Part, ResultValue, Value, sub_parts
@@ -38,8 +37,6 @@ class MemoryStore:
         self.data = data
         self._spaces: dict[str, SpaceIndex] = {}
         self._abstract: dict[tuple[Shape, str], AbstractValue] = {}
-        #: By space the loads under way that must not find what their own PE writes from now on.
-        self._in_flight: dict[str, LoadsInFlight] = {}
 
     def __repr__(self) -> str:
         held = ", ".join(f"{space}: {len(index.exact):,} writes" for space, index in sorted(self._spaces.items())[:8])
@@ -65,31 +62,8 @@ class MemoryStore:
             index = self._spaces.get(space)
             if index is None:
                 index = self._spaces[space] = SpaceIndex()
-            write = Write(regions, value, ticket)
-            if self._in_flight and space in self._in_flight:
-                self._in_flight[space].before(write, index)
-            index.insert(write)
+            index.insert(Write(regions, value, ticket))
         return ticket
-
-    def begin_load(self, space: str, regions: tuple[Region, ...], pe: int) -> LoadInFlight | None:
-        """Note a load that its program goes on beside: what its PE writes from now on is later than the load.
-
-        Returns what `end_load` takes when it completes; None in a run without data, where it needs not be called.
-        """
-        if not self.data:
-            return None
-        loads = self._in_flight.get(space)
-        if loads is None:
-            loads = self._in_flight[space] = LoadsInFlight()
-        return loads.begin(pe, regions)
-
-    def end_load(
-        self, load: LoadInFlight, space: str, where: _Where, shape: Shape, dtype: str
-    ) -> tuple[Value, tuple[OpId, ...]]:
-        """Return what a load finds that was begun, as `sample` does."""
-        if not self._in_flight[space].end(load):
-            del self._in_flight[space]
-        return self._sample(self._spaces.get(space) if load.own is None else load.own, space, where, shape, dtype)
 
     def write_part(
         self, space: str, region: Region, value: Value, offset: int, writer: OpId | None, lands_at: float | None

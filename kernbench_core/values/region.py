@@ -158,6 +158,12 @@ def overlaps(a: Region, b: Region) -> bool:
     return False
 
 
+def meet(ours: Iterable[Region], theirs: Iterable[Region]) -> bool:
+    """Tell whether some byte is in regions of both, of whatever order their rows are."""
+    others = [piece for region in theirs for piece in ascending_pieces(region)]
+    return any(overlaps(piece, other) for region in ours for piece in ascending_pieces(region) for other in others)
+
+
 def covers(outer: Region, inner: Region) -> bool:
     """Tell whether every byte of `inner` is in `outer`; may say no for two unlike pitches."""
     if inner.base < outer.base or _end(inner) > _end(outer):

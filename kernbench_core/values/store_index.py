@@ -6,7 +6,6 @@ no newer one overlaps is *clean*, and clean entries share no byte with each othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from kernbench_core.values.arrays import Shape
@@ -194,14 +193,6 @@ class SpaceIndex:
         fork._clean, fork._hidden, fork._cache = set(self._clean), set(self._hidden), dict(self._cache)
         fork._sequence, fork._compact_at = self._sequence, self._compact_at
         return fork
-
-    def part(self, pieces: Iterable[Region]) -> SpaceIndex:
-        """Return a copy of what ascending regions touch; entries and values are shared, no container is."""
-        part = SpaceIndex()
-        part._sequence = self._sequence
-        for entry in dict.fromkeys(entry for piece in pieces for entry in self.touching(piece)):
-            part._keep(entry, entry in self._clean)
-        return part
 
     def _file(self, entry: WrittenRegion, met: set[Write]) -> None:
         """File an entry; the writes in `met` were met by this write before, and are looked up by their regions once."""

@@ -32,7 +32,9 @@ class Issuer:
     The language stands on it, a family of calls a class; what a tensor asks of the families is declared at the end.
     """
 
-    __slots__ = ("_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_queued", "_state")
+    __slots__ = (
+        "_beside", "_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_queued", "_state",
+    )  # fmt: skip
 
     def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
         self._state = state
@@ -40,6 +42,8 @@ class Issuer:
         self._launch = launch
         self._in_flight: dict[KernelCommand, None] = {}
         self._prune_at = _PRUNE_AT
+        #: Those among them that use the device's memory.
+        self._beside: list[KernelCommand] = []
         #: Stores that may wait in a queue for what they store.
         self._queued: list[KernelCommand] = []
         #: Who is told of each command before it is issued, if anybody is.
@@ -77,13 +81,26 @@ class Issuer:
         if self._first_told is not None:
             self._first_told(command)
         command.blocking = wait
+        if self._beside:
+            self._wait_for_others(command)
         if self._queued or command.queued:
             self._keep_order(command)
-        if not wait:
-            if len(self._in_flight) >= self._prune_at:
-                self._prune()
-            self._in_flight[command] = None
+        if wait:
+            self._bridge.suspend(command)
+            return
+        if len(self._in_flight) >= self._prune_at:
+            self._prune()
+        self._in_flight[command] = None
         self._bridge.suspend(command)
+        if command.memory_uses and not command.queued:
+            self._beside.append(command)
+
+    def _wait_for_others(self, command: KernelCommand) -> None:
+        """Come back when loads and composites are complete that nobody waited for and a command must come after."""
+        self._beside = [each for each in self._beside if not each.complete]
+        earlier = [each for each in self._beside if command.comes_after(each)]
+        if earlier:
+            self.wait_for(earlier)
 
     def _keep_order(self, command: KernelCommand) -> None:
         """Come back when the stores in queues are complete that a command must come after.
@@ -97,7 +114,7 @@ class Issuer:
         elif command.publishes:
             self.wait_for(self._queued)
         elif self._queued and command.dma_op != "write":
-            self.wait_for([store for store in self._queued if command.uses_bytes_of(store)])
+            self.wait_for([store for store in self._queued if command.comes_after(store)])
 
     def _reserve(self, op: str, shape: tuple[int, ...], dtype: str, nbytes: int, site: CallSite) -> TcmBlock:
         """Reserve scratchpad space for a tensor; where there is none, wait for the stores in queues, which hold some.

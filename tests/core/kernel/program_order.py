@@ -1,7 +1,9 @@
-"""Loads, stores and composites of one kernel, and numpy's copies at their places in the program."""
+"""Loads, stores and composites of one kernel: numpy's copies at their places in the program, and when each was done."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,25 @@ def _elements(span: str, first: int, count: int) -> list[int]:
     if span == "steps":
         return [first + 2 * i for i in range(count)]
     return [(5 * (first + i)) % SIZE for i in range(count)] if span == "gathered" else [first + i for i in range(count)]
+
+
+def _bytes_of(accesses: Iterable[Any]) -> set[int]:
+    regions = [region for access in accesses if access.space == "hbm" for region in access.regions]
+    rows = [(r.base + row * r.pitch, r.row_bytes) for r in regions for row in range(r.rows)]
+    return {byte for start, width in rows for byte in range(start, start + width)}
+
+
+def check_times(log: Iterable[Any]) -> None:
+    """Hold that of two ops that use one byte, and one of which writes it, the first issued was over first."""
+    ops = sorted(
+        (each.op_id[1], each.t_start, each.t_end, _bytes_of(each.reads), _bytes_of([each.writes])) for each in log
+    )
+    pairs = [
+        (first, second)
+        for first, second in combinations(ops, 2)
+        if first[4] & (second[3] | second[4]) or first[3] & second[4]
+    ]
+    assert [pair for pair in pairs if pair[0][2] > pair[1][1]] == []
 
 
 def follow(actions: list[tuple[str, str, int, int]], launches: int) -> None:
@@ -77,3 +98,4 @@ def follow(actions: list[tuple[str, str, int, int]], launches: int) -> None:
     for tile, right in zip(got, want, strict=True):
         np.testing.assert_array_equal(executor.materialize(tile.value).reshape(-1), right)
     np.testing.assert_array_equal(rig.numpy(x), memory)
+    check_times(rig.log)
