@@ -51,6 +51,9 @@ class Holder(Protocol):
     def require_live(self, tensor: DeviceTensor) -> None:
         """Raise KernelError when the tensor was freed, or is of another run."""
 
+    def require_unchanged(self, tensor: DeviceTensor) -> None:
+        """Raise UsageError when what it holds came too late for who reads it."""
+
     def settle(self, tensor: DeviceTensor) -> None:
         """Wait, in simulated time, for every running launch that was given the tensor."""
 
@@ -267,6 +270,7 @@ class DeviceTensor(Pictured):
                 "computed yet; give the tensor to the launch, and load it."
             )
         self._runtime.require_live(self)
+        self._runtime.require_unchanged(self)
         if data and not self._runtime.data:
             raise NoDataError(
                 f"tensor {name!r} has no data in a run that keeps shapes only; leave out --no-data to read it."

@@ -141,6 +141,8 @@ class Shared:
     running: list[LaunchHandle] = attrs.field(factory=list)
     expectations: list[Expectation] = attrs.field(factory=list)
     rows: list[dict[str, Scalar]] = attrs.field(factory=list)
+    #: The reference of a check that is being computed, and the stamp of the memory when it was asked for.
+    reference: tuple[str, int] | None = None
     #: What programs were told that a reader of the result is to know, a sentence each.
     notes: dict[str, None] = attrs.field(factory=dict)
     #: Whether one asked where arrays of kernels in Triton are to lie.

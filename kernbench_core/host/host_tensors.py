@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernbench_core.callsite import site_of_frame
+from kernbench_core.callsite import describe_site, site_of_frame
 from kernbench_core.errors import ShapeError, StoreError, UsageError
 from kernbench_core.host.device_tensor import DeviceTensor, cell_of
 from kernbench_core.host.expectation import Expectation, require_like, require_numbers
@@ -215,7 +216,8 @@ class HostTensors(HostProgram):
         """Ask that `tensor`, as it is now, be compared with `expected` when data is verified.
 
         `expected` is an array of the tensor's shape, or a function that makes one and is called only then; so may
-        `atol` be. Every copy of a replicated tensor is compared, those that hold the very same values once.
+        `atol` be. Such a function may read tensors that were not written since, else it raises UsageError. Every copy
+        of a replicated tensor is compared, those that hold the very same values once.
         """
         self.require_host("rt.check")
         self.require_live(tensor)
@@ -223,15 +225,38 @@ class HostTensors(HostProgram):
         rtol = _tolerance(tensor.name, "rtol", rtol)
         atol = atol if callable(atol) else _tolerance(tensor.name, "atol", atol)
         _require_no_mask(f"rt.check({tensor.name!r}): expected", expected)
-        made = expected if callable(expected) else np.array(expected)
-        if not callable(made):
-            require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)
         site = site_of_frame(sys._getframe())
+        made: Array | Callable[[], Array]
+        if callable(expected):
+            which = f"the reference of tensor {tensor.name!r}, checked at {describe_site(site)},"
+            made = partial(self._as_checked, expected, which, self.store.stamp("hbm"))
+        else:
+            made = np.array(expected)
+            require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)
         for replica, value in tensor.distinct().items():
             name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
             self.shared.expectations.append(Expectation(name, value, made, rtol, atol, self, site))
 
     # Inside -----------------------------------------------------------------------------------------
+
+    def _as_checked(self, expected: Callable[[], Array], which: str, stamp: int) -> Array:
+        """Compute a reference, which must not read what was written after its check."""
+        self.shared.reference = which, stamp
+        try:
+            return expected()
+        finally:
+            self.shared.reference = None
+
+    def require_unchanged(self, tensor: DeviceTensor) -> None:
+        """Raise UsageError where the reference that is being computed would read what was written after its check."""
+        if self.shared.reference is None:
+            return
+        which, stamp = self.shared.reference
+        if self.store.stamp("hbm", tensor.allocation.all_regions) > stamp:
+            raise UsageError(
+                f"{which} must not read tensor {tensor.name!r}, which was written after the check; give rt.check an "
+                f"array, or call {tensor.name}.snapshot() before the check, and what it returns in the reference."
+            )
 
     def require_live(self, tensor: DeviceTensor) -> None:
         """Raise KernelError when `tensor` was freed, or is of another run."""

@@ -64,6 +64,9 @@ class _Kept:
     def require_live(self, tensor: DeviceTensor) -> None:
         """Do nothing: tensors that were freed are no outputs."""
 
+    def require_unchanged(self, tensor: DeviceTensor) -> None:
+        """Do nothing: outputs are what a run left."""
+
     def settle(self, tensor: DeviceTensor) -> None:
         """Do nothing: every launch is over."""
 

@@ -7,7 +7,7 @@ or an assembly of them. Reading computes nothing and copies nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 import numpy as np
@@ -142,6 +142,13 @@ class MemoryStore:
         entries = [e for r in regions for piece in ascending_pieces(r) for e in index.touching(piece)]
         entries.sort(key=lambda e: -e.sequence)
         return tuple(dict.fromkeys(e.write for e in entries))
+
+    def stamp(self, space: str, regions: Iterable[Region] | None = None) -> int:
+        """Return a number that grows with each write to a space, or what it was after the last write to `regions`."""
+        index = self._spaces.get(space)
+        if index is None:
+            return 0
+        return index.stamp if regions is None else max(map(index.stamp_of, regions), default=0)
 
     def forget(self, space: str, where: _Where, nbytes: int = 1) -> None:
         """Let `where` (an address: the next `nbytes` bytes) be memory that nobody has written."""

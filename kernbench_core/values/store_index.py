@@ -118,6 +118,15 @@ class SpaceIndex:
                     kept = intersect(old.region, row)[0][0]
                     self._keep(WrittenRegion(row, old.write, old.offset + kept.base, old.sequence), clean)
 
+    @property
+    def stamp(self) -> int:
+        """How many regions were written so far."""
+        return self._sequence
+
+    def stamp_of(self, region: Region) -> int:
+        """Return what the stamp was after the last write to a region."""
+        return max((e.sequence + 1 for piece in ascending_pieces(region) for e in self.touching(piece)), default=0)
+
     def touching(self, piece: Region) -> list[WrittenRegion]:
         """Return the entries that share a byte with an ascending region, newest first."""
         out: list[WrittenRegion] = self._pages.touching(piece)

@@ -32,6 +32,9 @@ class Holder:
     def require_live(self, tensor: DeviceTensor) -> None:
         self.memory.require_live(tensor.allocation)
 
+    def require_unchanged(self, tensor: DeviceTensor) -> None:
+        pass
+
     def settle(self, tensor: DeviceTensor) -> None:
         self.settled.append(tensor.name)
 
