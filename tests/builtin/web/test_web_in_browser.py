@@ -50,6 +50,26 @@ def test_the_index_leads_to_runs_side_by_side(plugins: Plugins, tmp_path: Path, 
         assert page.locator("article[data-section=summary] h3.of").all_inner_texts() == ["a", "b"]  # the older first
 
 
+@pytest.mark.parametrize("width", [360, 400, 600, 660, 700, 1280])
+def test_no_cell_of_the_index_is_printed_over_another(plugins: Plugins, tmp_path: Path, page: Any, width: int) -> None:
+    """At any width: no text lies in the box of another cell."""
+    kb.run("vector-add", "tiny", {"n": 64}, plugins=plugins, verify_data=True, out=tmp_path / "a")
+    over = """() => [...document.querySelectorAll("tbody td")].flatMap((cell) => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return [...range.getClientRects()].filter((box) => box.width > 1).flatMap((box) => {
+        const others = [...cell.parentElement.cells].filter((other) => other !== cell);
+        return others.map((other) => other.getBoundingClientRect()).filter((found) => box.left < found.right - 1
+          && found.left < box.right - 1 && box.top < found.bottom - 2 && found.top < box.bottom - 2);
+      });
+    }).length"""
+    with served(SavedSite(tmp_path, plugins.of(REPORT_SECTIONS))) as address:
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(address)
+        assert page.locator("td.limits").inner_text()
+        assert page.evaluate(over) == 0
+
+
 def test_a_run_grows_and_a_reload_loses_nothing(plugins: Plugins, page: Any) -> None:
     """From nothing over a part to the whole; scrolled to the same place; a closed page harms nothing."""
     live = LiveRun("vector-add on tiny", plugins.of(REPORT_SECTIONS))
