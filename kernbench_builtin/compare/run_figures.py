@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from kernbench_builtin.compare.figures import COLUMNS, FigureTable, RunFigures
+from kernbench_builtin.compare.notebook_cells import with_named_cells
 from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_core.spread import TimeSpread
 from kernbench_core.units import DIMENSIONS, NUMBER, parse_quantity
@@ -58,6 +59,7 @@ def figures_of_json(
 
     Of `files`, texts of the bench's own files by name, those are taken that the run had.
     """
+    result = with_named_cells(result)
     if links is None and result.get("links") is not None:
         listed = result["links"]
         links = ColumnTable(len(listed["name"]), {column: _column(listed[column]) for column in LINK_COLUMNS})
