@@ -31,7 +31,7 @@ from kernbench_core.runs.part_faults import observers_of, surround
 from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
-from kernbench_core.runs.run_folder import whole_out
+from kernbench_core.runs.run_folder import only_in_memory, whole_out
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import python_reads, verdicts
 
@@ -153,6 +153,8 @@ def run(*args: Any, **given: Any) -> RunResult:
                 part.begin(request)
             make = functools.partial(surround, part, make, plugins.run_parts)
         result = make()
+        if request.out is not None and (why := only_in_memory(request.out, request.bench)):
+            warnings.warn(why, KernbenchWarning, stacklevel=2)
         _refuse(result, request.options)
         return result
 

@@ -155,6 +155,17 @@ def whole_out(
         write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
 
 
+def only_in_memory(out: OutFolder, bench: Bench) -> str:
+    """Say why the run in a folder cannot be run again; "" where it can be: a function of a module can be imported."""
+    function, own = bench.function, bench.sources is not None or bench.registered or bench.recipe is not None
+    if own or (function.__module__ != "__main__" and "<" not in function.__qualname__):
+        return ""
+    return (
+        f"the run in {str(out.path)!r} cannot be run again, as {bench.name!r} is a function in memory, whose source is "
+        f"not saved; write it to a file, and give 'FILE.py:{bench.name}'."
+    )
+
+
 def write_inputs(folder: Path, bench: Bench, values: Mapping[str, object], inputs: Mapping[str, bytes]) -> None:
     """Write arrays, files that were read, and the bench with its own modules, as they were, into a new folder."""
     for name, array in array_files(values).items():

@@ -125,6 +125,7 @@ def test_a_kernel_may_call_its_parameters_as_options_are_called() -> None:
     assert result.params["seed"] == 5
 
 
+@pytest.mark.filterwarnings("ignore:the run in .* cannot be run again")
 def test_options_are_those_of_a_run(tmp_path) -> None:
     """The record is the one of `kb.run`, and so are the checks."""
     arrays = [ramp(64) for _ in range(3)]

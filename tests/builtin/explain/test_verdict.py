@@ -359,6 +359,7 @@ def test_a_saved_run_says_the_same(
     assert max(map(len, terminal.getvalue().splitlines())) <= 60 < max(map(len, told))
 
 
+@pytest.mark.filterwarnings("ignore:the run in .* cannot be run again")
 def test_paths_of_launches_that_are_alike_are_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And those of many that differ not all; one PE has a program, and does not have it."""
 

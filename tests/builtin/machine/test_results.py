@@ -118,6 +118,7 @@ def test_out_keeps_outputs_that_were_computed(
         assert not file.exists()
 
 
+@pytest.mark.filterwarnings("ignore:the run in .* cannot be run again")
 def test_a_name_never_leads_out_of_the_folder(plugins: Plugins, tmp_path: Path) -> None:
     def bench(rt: Any) -> None:
         x = rt.tensor(np.ones(64, np.float32), name="../../x y")
@@ -128,6 +129,7 @@ def test_a_name_never_leads_out_of_the_folder(plugins: Plugins, tmp_path: Path) 
     assert len(file_of("ü" * 500)) < 255
 
 
+@pytest.mark.filterwarnings("ignore:the run in .* cannot be run again")
 def test_a_part_that_nobody_wrote_keeps_an_output_from_being_written(plugins: Plugins, tmp_path: Path) -> None:
     """The rest is there; looking at the one says what is missing."""
 

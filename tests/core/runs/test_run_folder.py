@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import KernbenchWarning, UsageError
 from kernbench_core.runs.bench_run import RunInterrupted, run
 
 
@@ -87,6 +87,28 @@ def test_a_second_run_replaces_the_first_and_leaves_the_rest(toy: ModuleType, fo
     }  # fmt: skip
     assert (found["oplog/log"], found["notes.txt"]) == (b"[7]\n", b"mine")
     assert sorted(path.name for path in (folder / "o").iterdir() if path.is_dir()) == ["oplog"]
+
+
+def test_a_function_in_memory_is_saved_with_a_warning(toy: ModuleType, folder: Path) -> None:
+    """Nothing can run it again; that of a module can be imported."""
+
+    def bench(rt: Any) -> None:
+        pass
+
+    with pytest.warns(KernbenchWarning) as caught:
+        run(bench, "one", out="o", plugins=toy.plugins)
+    assert [str(each.message) for each in caught] == [
+        f"the run in {str(folder / 'o')!r} cannot be run again, as 'bench' is a function in memory, whose source is "
+        "not saved; write it to a file, and give 'FILE.py:bench'."
+    ]
+    run(idle_bench, "one", out="p", plugins=toy.plugins)
+    assert json.loads((folder / "p" / "manifest.json").read_text())["bench"] == {
+        "function": f"{__name__}:idle_bench"
+    }
+
+
+def idle_bench(rt: Any) -> None:
+    """Do nothing."""
 
 
 def test_what_was_changed_after_the_run_is_the_users(toy: ModuleType, folder: Path) -> None:
