@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
@@ -254,6 +255,8 @@ def _data(found: Correctness, interrupted: bool) -> str:
         return "interrupted: only what ran until then counts"
     told = {True: "data verified", False: "DATA IS WRONG", None: "data not verified"}[found.verified]
     host = found.host_reads
+    if found.verified is False and found.failures:
+        told += f" in {re.split(', checked at | must ', found.failures[0])[0]}"
     if found.verified is None and found.uncompared:
         told = found.uncompared
     elif found.verified is None and host.read and host.confirmed is not None:

@@ -34,6 +34,7 @@ class GivenByCorrectness:
     max_abs_error: float | None
     verification: Verification | None
     op_verification: Verification | None
+    failures: tuple[str, ...]
     outside: tuple[OutsideAccess, ...]
     branch_values: BranchValues
     host_reads: HostReads

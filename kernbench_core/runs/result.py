@@ -224,6 +224,9 @@ class RunResult(GivenByCorrectness, Pictured):
         for each in (self.correctness, *self._beside()):
             if name in each.GIVES:
                 return getattr(each, name)
+        for place in ("timing", "verification", "op_verification"):
+            if hasattr(getattr(self, place), name):
+                raise AttributeError(f"a run has no {name!r}; its .{place}.{name} has it")
         raise AttributeError(f"a run has no {name!r}; its parts are {', '.join(sorted(self.parts)) or 'none'}")
 
     def part(self, kind: type[_Answer]) -> _Answer | None:

@@ -259,9 +259,12 @@ def test_wrong_data_comes_first() -> None:
         x = rt.zeros((64,), "f32", name="x")
         rt.check(x, rt.rng.random(64).astype("f4") + 1)
 
-    found = kb.run(bench, "tiny", verify_data=True).part(RunVerdict)
+    result = kb.run(bench, "tiny", verify_data=True)
+    found = result.part(RunVerdict)
     assert found is not None
-    assert found.lines[0] == "DATA IS WRONG: make it right first."
+    assert found.lines[0] == "DATA IS WRONG in tensor 'x': make it right first."
+    (failure,) = result.failures
+    assert result.to_json()["failures"] == [failure] and failure.startswith("tensor 'x', checked at ")
     assert found.lines[1].endswith("; no kernel ran to its end.")
 
 

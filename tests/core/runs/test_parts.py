@@ -69,6 +69,8 @@ def test_an_answer_is_an_attribute_of_the_result_and_in_its_json(toy: ModuleType
     without = run("toy", "one", plugins=toy.plugins)
     assert without.note is None and "note" not in without.to_json()
     assert without.part(type(result.note)) is None
+    with pytest.raises(AttributeError, match=r"^a run has no 'hops'; its \.timing\.hops has it$"):
+        _ = without.hops
     with pytest.raises(AttributeError, match=r"^a run has no 'nots'; its parts are note$"):
         _ = without.nots
     assert pickle.loads(pickle.dumps(without.parts)) == {"note": None}
