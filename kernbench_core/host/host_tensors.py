@@ -152,12 +152,13 @@ class HostTensors(HostProgram):
         name: str | None = None,
         placement: Placements | None = None,
         device: int | str | Iterable[int] | None = None,
+        resident: bool = False,
     ) -> DeviceTensor:
-        """Place zeros in device memory, and take the time of the copy. For the rest see `empty`."""
+        """Place zeros in device memory, and take the time of the copy. For the rest see `tensor` and `empty`."""
         self.require_host("rt.zeros")
         _check_shape(shape, name)
         source = np.zeros(tuple(shape), numpy_dtype(dtype)) if self.data else tuple(shape)
-        return self.tensor(source, dtype, name=name, placement=placement, device=device)
+        return self.tensor(source, dtype, name=name, placement=placement, device=device, resident=resident)
 
     def empty(
         self,
@@ -200,7 +201,7 @@ class HostTensors(HostProgram):
         self.store.forget("hbm", tensor.allocation.all_regions)
 
     def copy_to_host(self, tensor: DeviceTensor) -> None:
-        """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time."""
+        """Take the time of reading a tensor back; `tensor.numpy()` gives its data, at no time. Return nothing."""
         self.require_host("rt.copy_to_host")
         self.require_live(tensor)
         self.settle(tensor)

@@ -51,6 +51,9 @@ def test_resident_data_takes_no_copy() -> None:
         begin = rt.now
         rt.tensor(np.arange(1024, dtype=np.float32))
         assert rt.now - begin > empty
+        begin = rt.now
+        zeros = rt.zeros((1024,), resident=True)
+        assert rt.now - begin == empty and not zeros.numpy().any()
 
     run(bench)
 
