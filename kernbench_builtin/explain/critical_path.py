@@ -35,6 +35,15 @@ SORTS = {
     "timer": "a wait of a model",
 }
 
+#: How a segment that is for no op is told alone, by its sort.
+WITHOUT_OP = {
+    **SORTS,
+    "request": "taking the request in",
+    "launch": "launch on its way",
+    "response": "answers on their way",
+    "timer": "waits of models",
+}
+
 Parts = tuple[float, float, float, float, float]
 """Propagation, serialisation, overhead, queueing and service, in ns."""
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from kernbench_builtin.explain.critical_path import SORTS, Fold, Parts, Segment, fold, sum_of, waited_most_at
+from kernbench_builtin.explain.critical_path import WITHOUT_OP, Fold, Parts, Segment, fold, sum_of, waited_most_at
 from kernbench_builtin.explain.explanation import (
     Achieved,
     Explanation,
@@ -61,13 +61,6 @@ _WORDS = {
     "order": "page-table updates, {kind}",
     "acknowledgement": "their answers, {kind}",
     "timer": "waits of {kind}",
-}
-_OF_NO_OP = {
-    "request": "taking the request in",
-    "launch": "launch on its way",
-    "response": "answers on their way",
-    "start": "wait for the common start",
-    "timer": "waits of models",
 }
 _Column = tuple[str, Literal["left", "right"]]
 
@@ -267,7 +260,7 @@ def _precise(place: str) -> str:
 
 def _line(each: Fold) -> str:
     if each.line is None:
-        return _OF_NO_OP.get(each.what) or SORTS.get(each.what, each.what)
+        return WITHOUT_OP.get(each.what, each.what)
     message = "message of " if each.what == "tl.send" else ""  # which the verdict has where it is waited for
     return f"{message}{each.what} {PurePath(each.line).name}"
 

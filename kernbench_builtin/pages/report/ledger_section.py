@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kernbench_builtin.explain.critical_path import SORTS
+from kernbench_builtin.explain.critical_path import SORTS, WITHOUT_OP
 from kernbench_builtin.explain.ledger import PARTS
 from kernbench_builtin.pages.plots import held, over_time, roofline
 from kernbench_builtin.pages.report.formats import share
@@ -47,6 +47,7 @@ def _html(page: RunPage) -> str:
         result=page.result,
         parts=PARTS,
         sorts=SORTS,
+        without_op=WITHOUT_OP,
         few=FEW,
         columns=_columns(page.result.get("rows", ())),
         form_of=figure_form,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from kernbench_builtin.explain.critical_path import WITHOUT_OP
 from kernbench_builtin.pages.report.busy_bins import busy_bins
 from kernbench_builtin.pages.report.machine_section import launches_of
 from kernbench_builtin.pages.report.page import asset, environment
@@ -52,6 +53,7 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
         "lines": list(_lines(kept, page.sources)),
         "files": {name: text.splitlines() for name, text in page.sources.items()},
         "path": list(_path(page)),
+        "words": WITHOUT_OP,
         "opens": _opens(page),
     }
 

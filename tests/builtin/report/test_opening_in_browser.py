@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import kernbench_core as kb
+from kernbench_builtin.explain.critical_path import WITHOUT_OP
+from kernbench_builtin.explain.text import print_explanation
 from kernbench_builtin.pages.report.saved_runs import read_run
 from kernbench_builtin.pages.run_report import write_report
 from kernbench_core.plugins import Plugins
@@ -61,7 +65,7 @@ def test_a_page_opens_on_the_longest_launch(opened: Callable[..., Any], run: tup
     path = result.explain.to_json()["launches"][number]["path"]
     longest = max(path, key=lambda each: each["to_ns"] - each["from_ns"])
     told = page.locator(f"{TIMELINE} .span-detail h4").inner_text()
-    assert told == f"Longest on the critical path: {longest.get('call') or longest['sort']}"
+    assert told == f"Longest on the critical path: {longest.get('call') or WITHOUT_OP[longest['sort']]}"
     most = max(launch.busiest, key=lambda each: each.utilisation)
     busiest = page.locator("article[data-section=machine] .busiest button").first
     assert busiest.inner_text() == most.name.replace("->", " → ")
@@ -75,6 +79,24 @@ def test_the_open_pe_is_in_sight(opened: Callable[..., Any], run: tuple[Path, An
     begin, row, most = page.evaluate("""() => { const { box, rowOf, pe } = kernbench.run(0).timeline;
         return [box.scrollTop, rowOf.get(pe).y, box.scrollHeight - box.clientHeight]; }""")
     assert begin == min(row - 19, most) > 0
+
+
+def test_what_is_for_no_op_is_called_as_the_terminal_calls_it(
+    opened: Callable[..., Any], run: tuple[Path, Any]
+) -> None:
+    """In the table of the critical path, and in the timeline."""
+    printed = io.StringIO()
+    print_explanation(run[1].explain, Console(width=200, file=printed), verbose=True)
+    lines = {line.strip().partition("  ")[0] for line in printed.getvalue().splitlines()}
+    page = opened(run[0].parent / "one.html", whole=False)
+    table = page.locator("[aria-label='Critical path of launch 2 by kernel line'] tbody tr")
+    told = table.evaluate_all("""all => all.map((row) => [...row.cells].map((cell) => cell.textContent))
+        .filter(([, line]) => !line).map(([what]) => what)""")
+    assert "launch on its way" in told and lines.issuperset(told)
+    page.evaluate("""() => { const it = kernbench.run(0).timeline;
+        it.chooseSegment(it.data.path.findIndex(({ sort }) => sort === "launch")); }""")
+    heading = page.locator(f"{TIMELINE} .span-detail h4").inner_text()
+    assert heading == "On the critical path: launch on its way"
 
 
 def test_a_click_moves_nothing(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:

@@ -215,7 +215,7 @@ kernbench.Painter = class {
       if (width > 40) {
         context.fillStyle = "#000";
         context.textAlign = "left";
-        const name = segment.call || segment.sort;
+        const name = segment.call || this.data.words[segment.sort];
         const room = Math.floor((width - 8) / 6.7);
         context.fillText(name.length > room ? `${name.slice(0, room - 1)}…` : name, left + 4, y + 8);
       }

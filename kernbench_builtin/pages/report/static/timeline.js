@@ -376,7 +376,7 @@ class Timeline {
     if (segment.line) facts.unshift(["line", segment.line.split("/").pop()]);
     if (segment.waited_at) facts.push(["waited most at", segment.waited_at.replace("->", " → ")]);
     facts.push(...parts, ["launch", String(segment.launch)]);
-    const rows = [make("h4", {}, `${title}: ${segment.call || segment.sort}`), this.list(facts)];
+    const rows = [make("h4", {}, `${title}: ${segment.call || this.data.words[segment.sort]}`), this.list(facts)];
     if (segment.waited_at) {
       const found = this.spans.holders(segment);
       const held = found && found.ops;
