@@ -81,6 +81,16 @@ def test_the_open_pe_is_in_sight(opened: Callable[..., Any], run: tuple[Path, An
     assert begin == min(row - 19, most) > 0
 
 
+def test_nothing_is_scrolled_away_where_the_open_pe_has_room(
+    opened: Callable[..., Any], run: tuple[Path, kb.RunResult]
+) -> None:
+    """The host and the launches stand above it."""
+    page = opened(run[0].parent / "one.html", whole=False, viewport={"width": 1280, "height": 700})
+    begin, most = page.evaluate("""() => { const { box } = kernbench.run(0).timeline;
+        return [box.scrollTop, box.scrollHeight - box.clientHeight]; }""")
+    assert begin == 0 < most
+
+
 def test_what_is_for_no_op_is_called_as_the_terminal_calls_it(
     opened: Callable[..., Any], run: tuple[Path, Any]
 ) -> None:

@@ -38,10 +38,12 @@ class Timeline {
     this.tellLongest();
     this.tellLines();
   }
-  // Have the PE that is open at the top, below the row before it.
+  // Have the PE that is open in sight: at the top, below the row before it, where it does not fit there anyway.
   showPe() {
-    const row = this.rowOf.get(this.pe);
-    if (row !== undefined) this.box.scrollTop = Math.max(0, row.y - LANE - 5);
+    const at = this.rows.findIndex((row) => row.track === this.pe && !row.path);
+    if (at < 0) return;
+    const behind = this.rows.slice(at + 1).find((row) => row.depth <= this.rows[at].depth) || { y: Infinity };
+    if (behind.y + this.top > this.canvasHeight) this.box.scrollTop = this.rows[at - 1].y;
   }
   // The PE that is open says where it is, which has scrolled away, where there is room.
   nameOf(track) {
