@@ -91,6 +91,15 @@ def test_nothing_is_scrolled_away_where_the_open_pe_has_room(
     assert begin == 0 < most
 
 
+def test_headings_and_tables_of_launches_have_room(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:
+    """Where two stand beside each other; a table that is wider has a shade where it goes on."""
+    page = opened(run[0].parent / "one.html", whole=False, viewport={"width": 1280, "height": 900})
+    wide = page.locator("article[data-section=ledger] :is(.pair .wide, [aria-label='Busiest of its kind'])")
+    sizes = wide.evaluate_all("all => all.map((each) => [each.scrollWidth, each.clientWidth])")
+    assert sizes and all(inner <= outer for inner, outer in sizes if outer)
+    assert wide.first.evaluate("each => getComputedStyle(each).backgroundAttachment") == "local, local, scroll, scroll"
+
+
 def test_what_is_for_no_op_is_called_as_the_terminal_calls_it(
     opened: Callable[..., Any], run: tuple[Path, Any]
 ) -> None:
