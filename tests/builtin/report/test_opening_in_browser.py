@@ -118,6 +118,13 @@ def test_what_is_for_no_op_is_called_as_the_terminal_calls_it(
     assert heading == "On the critical path: launch on its way"
 
 
+def test_a_docstring_of_one_line_is_a_text(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:
+    """And no word in it is a keyword."""
+    page = opened(run[0].parent / "one.html", whole=False)
+    texts = page.locator(f"{TIMELINE} .source .text").all_inner_texts()
+    assert '"""Compute for longer, on one of the PEs for longest."""' in texts
+
+
 def test_a_click_moves_nothing(opened: Callable[..., Any], run: tuple[Path, Any]) -> None:
     """Spans, segments and boxes tell at the side; all stays where it was, and the source follows."""
     page = opened(run[0].parent / "one.html", whole=False)

@@ -5,7 +5,7 @@ const { make } = kernbench;
 
 // The parts of a line of Python that have a colour of their own: comments, texts, keywords, and what is called.
 const WORDS = "and as assert async await break class continue def del elif else except finally for from global if import in is lambda not or pass raise return try while with yield None True False";
-const PARTS = new RegExp(`(?<aside>#.*)|(?<text>"""|'''|"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*')|(?<word>\\b(?:${WORDS.replaceAll(" ", "|")})\\b)|(?<call>[A-Za-z_][\\w.]*(?=\\())`, "g");
+const PARTS = new RegExp(`(?<aside>#.*)|(?<text>"""(?:(?!""").)*(?:"""|$)|'''(?:(?!''').)*(?:'''|$)|"(?:[^"\\\\]|\\\\.)*"|'(?:[^'\\\\]|\\\\.)*')|(?<word>\\b(?:${WORDS.replaceAll(" ", "|")})\\b)|(?<call>[A-Za-z_][\\w.]*(?=\\())`, "g");
 
 function coloured(text) {
   const found = [];
