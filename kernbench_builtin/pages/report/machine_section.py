@@ -51,6 +51,7 @@ def _data(page: RunPage) -> Mapping[str, Any] | None:
         "queueing": [[place["place"], place["total_ns"], place["waits"], place["longest_ns"]]
                      for place in (page.explain or {}).get("queueing", ())],
         "launches": launches_of(page),
+        "busiest": [[use["name"], use["utilisation"]] for use in page.result.get("busiest", ())],
         "activity": _activity(page),
     }  # fmt: skip
 

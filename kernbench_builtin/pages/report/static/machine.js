@@ -151,12 +151,13 @@ class Machine {
     if (this.current) this.tell(this.current);
     else this.tellBusiest(span);
   }
-  // While nothing is chosen: what was busiest of each kind in the launch, anywhere in the machine.
+  // While nothing is chosen: what was busiest of each kind in the launch, or the run, anywhere in the machine.
   tellBusiest(span) {
     const launch = span === null || span.launch === undefined ? undefined : this.data.launches[span.launch];
-    const found = launch === undefined ? [] : [...launch.exact].sort(([, a], [, b]) => b - a).slice(0, 6);
+    const exact = span === null ? this.data.busiest : launch === undefined ? [] : launch.exact;
+    const found = [...exact].sort(([, a], [, b]) => b - a).slice(0, 6);
     const item = ([place, share]) => make("li", {}, make("button", { type: "button", onclick: () => this.find(place) }, place.replace("->", " → ")), ` ${kernbench.share(share)}`);
-    this.busiest.replaceChildren(...(found.length ? [make("h4", {}, "Busiest of each kind in the launch"), make("ul", { class: "busiest" }, ...found.map(item))] : []));
+    this.busiest.replaceChildren(...(found.length ? [make("h4", {}, `Busiest of each kind in the ${span === null ? "run" : "launch"}`), make("ul", { class: "busiest" }, ...found.map(item))] : []));
   }
   colour(thing, metric, top) {
     const value = thing.most === null ? 0 : thing.most.value;
