@@ -28,7 +28,18 @@ from kernbench_builtin.explain.advice.computed import (
     vectors_of,
 )
 from kernbench_builtin.explain.advice.moved import BURST, Moved, moved_by
-from kernbench_builtin.explain.advice.unit_times import Queueing, all_trips, at_work, longest, of_pe, parts_of, queueing
+from kernbench_builtin.explain.advice.sent import collector, message_bytes
+from kernbench_builtin.explain.advice.unit_times import (
+    Queueing,
+    all_trips,
+    at_work,
+    least_of,
+    longest,
+    of_pe,
+    on_elements,
+    parts_of,
+    queueing,
+)
 from kernbench_builtin.explain.intervals import late_among, time_of_any
 from kernbench_builtin.explain.roof import Roof, peaks_of, roof, work_on
 from kernbench_builtin.machines.figures.launch import LATE
@@ -75,14 +86,16 @@ class Facts:
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
     `packages`; `programs` are those of the PE with most, and of all; for `apart_ns` launches waited that need not,
     `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
-    were; its units, by kind, were `at_work` for a share of `last`, and `work` is what it did there; `loads_stored` says
-    whether it loads what any PE stores there, `longest` how long the longest op of each kind of unit took. Of
+    were; its units, by kind, were `at_work` for a share of `last`, for so many ns `on_elements`, and `work` is what it
+    did there; `loads_stored` says whether it loads what any PE stores there, `longest` how long the longest op of each
+    kind of unit took. Of
     `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
     which line's load in Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the
     host copied anything, `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips`
     are the parts of what chunks took in DMAs, so many `round_trips` with set-up, translation and scratchpad,
     `own_trips` those of the slowest PE's loads, stores and both ("composite"), of which `of_commands` is the share of
-    the way of commands there and back; `queueing` says where they queued. `moved` is what went from and to HBM;
+    the way of commands there and back, and `least_ns` what one takes there however little it moves; `queueing` says
+    where they queued. `moved` is what went from and to HBM;
     `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad`
     is the most that one held, and what it has. `collector` is the PE of `last` that sends and receives most messages,
     with how many, and how many there are, of `message_bytes` on average.
@@ -112,6 +125,7 @@ class Facts:
     more_work: float
     slower: float
     at_work: dict[str, float]
+    on_elements: dict[str, float]
     work: PeWork
     loads_stored: bool
     longest: dict[str, float]
@@ -120,6 +134,7 @@ class Facts:
     trips: dict[str, float]
     own_trips: dict[str, dict[str, float]]
     of_commands: dict[str, float]
+    least_ns: dict[str, float]
     round_trips: int
     queueing: Queueing | None
     busiest: tuple[KernelUse, ...]
@@ -278,6 +293,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         more_work=more,
         slower=slower,
         at_work=at_work(session, last),
+        on_elements=on_elements(session, last),
         work=pe_work(session, last, stored),
         loads_stored=bool(len(stored)),
         longest=longest(session, last),
@@ -286,6 +302,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         trips=parts_of(trips),
         own_trips=own_trips,
         of_commands=of_commands,
+        least_ns=least_of(session, last.last),
         round_trips=sum(each.number for each in trips),
         queueing=queueing(session),
         busiest=kernels.busiest,
@@ -297,8 +314,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
         fill=next(iter(kernels.fills), None),
         products=products_of(session, at_least),
         vectors=vectors_of(session),
-        collector=_collector(session, last),
-        message_bytes=_message_bytes(session),
+        collector=collector(session, last),
+        message_bytes=message_bytes(session),
     )
 
 
@@ -397,38 +414,6 @@ def _hands_on(bytes_of: tuple[list[ByteRanges], list[ByteRanges]]) -> bool:
 def _bursts(spans: ByteRanges) -> ByteRanges:
     """Return the bursts that have bytes of some ranges."""
     return joined(np.stack([spans[:, 0] // BURST * BURST, -(-spans[:, 1] // BURST) * BURST], axis=1))
-
-
-def _collector(session: GraphEngine, launch: LaunchFigures) -> tuple[str, int, int]:
-    """Return the PE that sends and receives most messages of a launch: its name, how many, and how many there are.
-
-    "" and 0 where it has less than twice the mean, as in a ring.
-    """
-    columns, pes = session.op_log.columns, session.hardware.layout.pes
-    names = np.array([template.sig[1] for template in columns.templates])
-    start, template = np.asarray(columns.t_start[:]), np.asarray(columns.template[:])
-    during = (start >= launch.started_ns) & (start <= launch.ended_ns)
-    sends, receives = (np.flatnonzero(during & (names == name)[template]) for name in ("ipcq_send", "ipcq_recv"))
-    if not len(sends):
-        return "", 0, 0
-    each = np.bincount(np.concatenate([take(columns.op_pe, rows) for rows in (sends, receives)]), minlength=len(pes))
-    most = int(each.argmax())
-    if each[most] < 2 * each[each > 0].mean():
-        return "", 0, len(sends)
-    return pes[most].prefix, int(each[most]), len(sends)
-
-
-def _message_bytes(session: GraphEngine) -> float:
-    """Return the mean size of messages between PEs, in bytes; 0.0 where there are none."""
-    columns = session.op_log.columns
-    times = np.bincount(np.asarray(columns.template[:]), minlength=len(columns.templates))
-    total, sent = 0, 0
-    for number in range(len(columns.templates)):
-        form = columns.form(number)
-        if form.op_name == "ipcq_send" and form.geometry[0][2] is not None:
-            total += int(times[number]) * form.geometry[0][2] * form.geometry[0][3]
-            sent += int(times[number])
-    return total / sent if sent else 0.0
 
 
 def _scratchpad(session: GraphEngine) -> tuple[int, int]:

@@ -15,6 +15,8 @@ from kernbench_core.units import format_bytes, format_time
 _LITTLE_MORE: Final = 1.15
 #: So many atomics of a program may be what it has to say at its end, whatever its share of the work.
 _FEW: Final = 2
+#: Of the operands of a product that is cut up, each program has so much alone, about.
+_OF_PRODUCTS: Final = 0.25
 #: A message of fewer bytes takes mostly the latency of its way.
 _SHORT: Final = 1 << 10
 
@@ -23,15 +25,11 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     """PEs without a program; what all programs load, and a way there and back, is not divided among more of them."""
     if facts.busy_pes >= facts.all_pes or facts.apart_ns > 0.25 * facts.total_ns:  # others could have the rest
         return
-    own = own_share(facts)
     near = facts.triton and facts.packages > 1  # arrays lie where the programs are that use them
     pes = facts.all_pes // facts.packages if near else facts.all_pes
-    snippets = facts.moved.piece * facts.busy_pes < BURST * pes  # are what smaller programs would move
-    divided = 0.0 if snippets else _divided_loads(facts, own)
-    parts = facts.share("product") + facts.share("compute") + facts.share("composite") + facts.share("issue")
     several = facts.turns("atomic")[1] > _FEW  # one of each program is not divided among more of them
-    atomics = facts.share("atomic") if several else 0.0
-    gain = (1 - facts.busy_pes / pes) * (parts + waits(facts) * divided + atomics)
+    atomics = facts.share("atomic") * (1 - facts.busy_pes / pes) if several else 0.0
+    gain = min(_divided(facts, pes / facts.busy_pes) + atomics, 1 - facts.busiest_place, facts.above_roof)
     have = "has" if facts.busy_pes == 1 else "have"
     told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program"
     uneven = pes < 2 * facts.busy_pes  # and parts would lie badly in memory
@@ -64,16 +62,43 @@ def _polls(facts: Facts) -> bool:
     return facts.reads and facts.share("atomic") > 0.3
 
 
-def _divided_loads(facts: Facts, own: float) -> float:
-    """Return which part of the time of loads and stores is divided among more programs."""
-    trips, (_, turns) = facts.trips, facts.turns("load")
-    together = sum(trips.values()) or 1.0
-    own_parts = trips["serialisation"] + trips["service"] + trips["scratchpad"]
-    divided = own_parts / together, trips["queueing"] / together
-    of_loads = divided[0] * own + divided[1] * (2 * own - 1)
-    if turns > 2 and own > 0.5:  # a loop over its own data is divided, with its ways there and back
-        of_loads = max(of_loads, 1 - 1 / turns)
-    return of_loads
+def _divided(facts: Facts, times: float) -> float:
+    """Return which share of the path goes where programs have so many times less to do each, about.
+
+    Of each command there goes only what more bytes, or elements, take longer for, and of what all programs load
+    nothing. Commands go where a PE has several programs, or those of a loop over what lies together and is its own.
+    """
+    own, (_, turns), (_, stores) = own_share(facts), facts.turns("load"), facts.turns("store")
+    if facts.programs[1] == 1 and facts.share("product"):  # which does not show what several would share
+        own = _OF_PRODUCTS
+    moves_on = own > 0.5 and min(turns, stores) > 2 and facts.moved.pieces <= 2 * facts.moved.transfers
+    several = facts.own_programs * (min(turns, stores) if moves_on else 1.0)
+    fewer = 1 - math.ceil(several / times) / several if several >= 2 else 0.0
+    smaller = 1 - 1 / times
+    snippets = facts.moved.piece < BURST * times  # are what smaller programs would move
+    found = facts.share("issue") * fewer + facts.share("composite") * smaller
+    for kind in ("product", "compute"):
+        found += facts.share(kind) * max(fewer, smaller * _on_elements(facts, kind))
+    for kind in ("load", "store"):
+        share, ns = facts.share(kind), sum(call.ns for call in facts.calls(kind)) or 1.0
+        least = facts.least_ns.get(kind, 0.0) * sum(call.commands for call in facts.calls(kind)) / ns
+        stays = least + facts.of_commands.get(kind, 0.0) + (_queued(facts, kind) if facts.busy_pes > 1 else 0.0)
+        of_bytes = 0.0 if snippets else max(0.0, 1 - stays)
+        found += share * max(fewer * own, smaller * own * of_bytes)
+    return found
+
+
+def _queued(facts: Facts, kind: str) -> float:
+    """Return which part of the time of a kind of calls they queue, behind what others move as well."""
+    trips = facts.own_trips[kind]
+    return trips["queueing"] / (sum(trips.values()) or 1.0)
+
+
+def _on_elements(facts: Facts, kind: str) -> float:
+    """Return which part of the time of a kind of calls their elements take."""
+    calls = [call for call in facts.last.path if kind_of(call) == kind]
+    ns = sum(facts.on_elements.get(unit, 0.0) for unit in {call.unit for call in calls})
+    return min(1.0, ns / sum(call.ns for call in calls)) if calls else 0.0
 
 
 def uneven(facts: Facts) -> Iterator[Advice]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ from kernbench_core.oplog.spill import take
 if TYPE_CHECKING:
     from kernbench_builtin.machines.figures.launch import LaunchFigures
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.oplog.forms import RecordForm
 
 _AROUND: Final = ("set_up", "translation", "scratchpad")
 """What a chunk takes in a DMA besides the parts of its round trip."""
@@ -42,6 +44,35 @@ def at_work(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
                           for times in (columns.t_start, columns.t_end))  # fmt: skip
             found[name.rpartition(".")[2]] = time_of_any(start, end, start < end) / launch.time_ns
     return found
+
+
+def on_elements(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
+    """Return how long each kind of unit of a launch's slowest PE was at work on what smaller commands have less of.
+
+    In ns: start-up, filling and the first block of a product's result take as long, however little there is.
+    """
+    columns, found = session.op_log.columns, dict[str, float]()
+    component = np.asarray(columns.component[:])
+    for name, number in columns.components.items():
+        if name.startswith(f"{launch.last}."):
+            rows = np.flatnonzero(component == number)
+            unit = session.hardware.components[name]
+            start, end = (take(times, rows) for times in (columns.t_start, columns.t_end))
+            during = (start >= launch.started_ns) & (start <= launch.ended_ns)
+            took = np.maximum(end - start - float(unit.node.params.get("overhead", 0.0)), 0.0)
+            blocks = np.array([_blocks(columns.form(each), unit.node.params) for each in range(len(columns.templates))])
+            filling = unit.filling_ns / (unit.busy_by(session.hardware.env.now) or 1.0)
+            ns = float((took * (1 - 1 / blocks[take(columns.template, rows)]))[during].sum()) * (1 - filling)
+            found[name.rpartition(".")[2]] = ns
+    return found
+
+
+def _blocks(form: RecordForm, params: Mapping[str, Any]) -> float:
+    """Return how many blocks of an array a product's result has; infinity of what is no product of an array."""
+    if "shape_b" not in form.constants or "rows" not in params:
+        return math.inf
+    rows, columns = form.constants["shape_a"][-2], form.constants["shape_b"][-1]
+    return float(-(-rows // params["rows"]) * -(-columns // params.get("columns", params["rows"])))
 
 
 def longest(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
@@ -80,6 +111,16 @@ def of_pe(session: GraphEngine, pe: str) -> tuple[dict[str, dict[str, float]], d
             for kind, found in kinds.items()}  # fmt: skip
     shares = {kind: way / (way + served) if served else 0.0 for kind, (way, served) in ways.items()}
     return {kind: parts_of(found) for kind, found in kinds.items()}, shares
+
+
+def least_of(session: GraphEngine, pe: str) -> dict[str, float]:
+    """Return what a load, and a store, of a PE takes in its DMA and on its way, in ns, however little it moves."""
+    both = _trips_of(session.hardware.components.get(f"{pe}.pe_dma")) or ()
+    return {
+        kind: (each.set_up + each.translation + each.propagation + each.overhead) / each.number
+        for kind, each in zip(("load", "store"), both, strict=False)
+        if each.number
+    }
 
 
 def queueing(session: GraphEngine) -> Queueing | None:
