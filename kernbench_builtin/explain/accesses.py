@@ -58,6 +58,13 @@ def loads_of_stored(
     return np.concatenate(found)
 
 
+def places_of(session: GraphEngine, accesses: Sequence[HbmAccess], launch: int, pe: int) -> int:
+    """Return at how many addresses accesses of a PE in one launch begin, of those alike that begin at most of them."""
+    op_pe = session.op_log.columns.op_pe
+    owns = ((each, (each.launch == launch) & (take(op_pe, each.rows) == pe)) for each in accesses)
+    return max((len(distinct(each.bases()[own])) for each, own in owns), default=0)
+
+
 def _launches(handles: Sequence[LaunchHandle]) -> Callable[[Any, Any], npt.NDArray[np.int64]]:
     """Return what tells of PEs and times (ns) which launch ran there: the last that started; -1 where none had."""
     began: dict[int, list[tuple[float, int]]] = {}

@@ -100,7 +100,7 @@ def small_ops(facts: Facts) -> Iterator[Advice]:
     gain = share * starting * (1 - 1 / LARGER)
     if facts.own_programs >= LARGER:
         yield suggested("small-ops", f"programs with blocks {LARGER} times as large", told, gain)
-    elif turns >= LARGER:
+    elif min(turns, facts.moves_on) >= LARGER:
         change = f"{larger_turns(facts)}, for {call.call}{at_line(call)}"
         yield suggested("small-ops", change, told, gain)
 
@@ -144,7 +144,7 @@ def issue(facts: Facts) -> Iterator[Advice]:
     share = facts.share("issue")
     if share > 0.3:
         told = f"the PE's CPU takes {share:.0%} of the path, to issue commands and to read elements"
-        if facts.reads:
+        if facts.reads or max(facts.own_programs, facts.moves_on) < LARGER:  # there is no more to take at once
             yield noted("issue", told, 0.5 * share)
         else:
             yield suggested("issue", f"blocks {LARGER} times as large", told, share * (1 - 1 / LARGER))

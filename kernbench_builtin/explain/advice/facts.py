@@ -16,6 +16,7 @@ from kernbench_builtin.explain.accesses import (
     joined,
     length,
     loads_of_stored,
+    places_of,
     touched,
 )
 from kernbench_builtin.explain.advice.computed import (
@@ -87,8 +88,8 @@ class Facts:
     `packages`; `programs` are those of the PE with most, and of all; for `apart_ns` launches waited that need not,
     `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
     were; its units, by kind, were `at_work` for a share of `last`, for so many ns `on_elements`, and `work` is what it
-    did there; `loads_stored` says whether it loads what any PE stores there, `longest` how long the longest op of each
-    kind of unit took. Of
+    did there; `loads_stored` says whether it loads what any PE stores there, `places` at how many addresses it does
+    what is alike, at most, `longest` how long the longest op of each kind of unit took. Of
     `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
     which line's load in Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the
     host copied anything, `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips`
@@ -128,6 +129,7 @@ class Facts:
     on_elements: dict[str, float]
     work: PeWork
     loads_stored: bool
+    places: int
     longest: dict[str, float]
     hands_on: bool
     all_launches: int
@@ -171,6 +173,12 @@ class Facts:
         """Return the longest call of a kind, and how many of its commands the path waits for in each program."""
         calls = self.calls(kind)
         return (calls[0], calls[0].commands / self.launches / max(self.own_programs, 1)) if calls else (None, 0.0)
+
+    @property
+    def moves_on(self) -> float:
+        """How many times a program loads, or stores, at a line at other addresses, at least: a loop could do more."""
+        lines = max(len({call.line for call in self.calls(kind)}) for kind in ("load", "store"))
+        return self.places / max(self.own_programs, 1) - max(lines - 1, 0)
 
     @property
     def latency(self) -> float:
@@ -296,6 +304,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         on_elements=on_elements(session, last),
         work=pe_work(session, last, stored),
         loads_stored=bool(len(stored)),
+        places=places_of(session, accesses, number, names.index(last.last)),
         longest=longest(session, last),
         hands_on=_hands_on(bytes_of),
         all_launches=len(launches),

@@ -218,7 +218,7 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
     gain = share * facts.latency * (1 - 1 / LARGER)
     if facts.loads_stored:  # a turn may need what the one before stored
         yield noted("small-transfers", told, gain)
-    elif turns >= LARGER:
+    elif min(turns, facts.moves_on) >= LARGER:
         told += f", and a program waits for {turns:,.0f} of {call.call}{at_line(call)} one after the other"
         yield suggested("small-transfers", larger_turns(facts), told, gain)
     elif facts.own_programs >= LARGER:

@@ -120,10 +120,13 @@ def divides(a: Any, c: Any, once: bool, tl: Any) -> None:
 
 
 def starts_often(a: Any, c: Any, larger: bool, tl: Any) -> None:
-    """Compute on 64 elements at a time, or on all at once; the data is there."""
-    size = 4096 if larger else 64
-    for _ in range(0, 4096, size):
-        tl.exp(tl.exp(tl.full((size,), 1.0, "f32")))
+    """Compute on 64 elements at a time, or on all at once."""
+    size, at = 4096 if larger else 64, tl.program_id(0) * 4096
+    for i in range(0, 4096, size):
+        x = tl.load(a + at + i, shape=(size,), wait=False)
+        for _ in range(16):
+            x = tl.exp(x)
+        tl.store(c + at + i, x)
 
 
 def adds_up(a: Any, c: Any, dot: bool, tl: Any) -> None:

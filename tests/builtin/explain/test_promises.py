@@ -105,3 +105,41 @@ def test_programs_of_one_pe_go_to_others() -> None:
     shapes = [(16384,), (16384,)]
     before, after = (ran(over(exponentiates, shapes, 1024, grid=(16,), pes=pes)) for pes in ([0], None))
     assert promised(before, "idle-pes") == pytest.approx(gained(before, after), abs=0.05)
+
+
+# More in each turn ------------------------------------------------------------------------------------
+
+
+def rounds(a: Any, n: int, tl: Any) -> None:
+    """Load a program's elements and go over them again and again: there are no more to take at once."""
+    at = a + tl.program_id(0) * n
+    x = tl.load(at, shape=(n,))
+    for _ in range(30):
+        x = x * 1.01 + 0.1
+    tl.store(at, x)
+
+
+def parts(a: Any, b: Any, n: int, tl: Any) -> None:
+    """Go over a program's elements, so many at a time."""
+    for at in range(tl.program_id(0) * 4096, (tl.program_id(0) + 1) * 4096, n):
+        x = tl.load(a + at, shape=(n,))
+        for _ in range(8):
+            x = x * 1.01
+        tl.store(b + at, x)
+
+
+def test_turns_over_the_same_data_are_not_to_do_more() -> None:
+    """Blocks that are larger leave PEs without a program, and take longer."""
+    before, after = ran(over(rounds, [(256,)], 64)), ran(over(rounds, [(256,)], 256, pes=[0]))
+    assert gained(before, after) < 0
+    assert not {"small-ops", "issue", "small-transfers"} & rules(before)
+    assert any("the PE's CPU takes" in each.line and each.about == FACT for each in before.advice)
+
+
+def test_turns_over_other_data_are_to_do_more() -> None:
+    """And PEs with several programs are to have larger ones."""
+    shapes = [(16384,), (16384,)]
+    before, after = (ran(over(parts, shapes, n)) for n in (128, 512))
+    assert 0.08 < promised(before, "small-ops") <= gained(before, after)
+    several, fewer = (ran(over(rounds, [(4096,)], n, grid=(4096 // n,))) for n in (64, 256))
+    assert 0.08 < promised(several, "issue") <= gained(several, fewer)
