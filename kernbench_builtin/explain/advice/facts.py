@@ -180,6 +180,17 @@ class Facts:
         lines = max(len({call.line for call in self.calls(kind)}) for kind in ("load", "store"))
         return self.places / max(self.own_programs, 1) - max(lines - 1, 0)
 
+    def stays(self, kind: str) -> float:
+        """Return which part of the time of "load" or "store" calls stays, however little each moves; up to 1."""
+        calls = self.calls(kind)
+        ns = sum(call.ns for call in calls) or 1.0
+        return min(1.0, self.least_ns.get(kind, 0.0) * sum(call.commands for call in calls) / ns)
+
+    def of_bytes(self, kind: str) -> float:
+        """Return which part of the time of the slowest PE's loads, or stores, is bytes and what they queue for."""
+        trips = self.own_trips[kind]
+        return (trips["serialisation"] + trips["service"] + trips["queueing"]) / (sum(trips.values()) or 1.0)
+
     @property
     def latency(self) -> float:
         """The share of what chunks take in DMAs, but for translation, that is set-up and the way there and back."""

@@ -29,6 +29,8 @@ BURST: Final = 64
 _COMPARED: Final = 1 << 16
 #: Regions of an access that are looked at to see whose they are.
 _REGIONS: Final = 1 << 20
+#: Pieces of which so many follow each other are in line.
+_IN_LINE: Final = 0.9
 #: Regions of an access that are looked at to see how its pieces lie.
 _LOOKED_AT: Final = 4096
 
@@ -40,15 +42,16 @@ class Moved:
     Of `nbytes`, moved by so many `transfers` in `ns`, in so many `pieces` without a gap, `package` came from, or went
     to, another package, `cube` another cube of theirs. Pieces of less than a burst, of equal steps mostly, are `short`:
     `folded` of them lie one beside the other in the tile (a transposed one; `folded_stores` are stored), `near` ones
-    less than a burst apart. `far_ns` is what transfers to other packages or cubes took that have alike ones in their
-    own cube, `as_near_ns` what they would take as these do; `package_ns` is what those to other packages took,
-    `as_own_ns` what they would take in their own, about. Of bytes in other cubes, `owned` are those that mostly one
-    cube moves, and of those in other packages `owned_package` those that mostly one package does. The slice of HBM that
-    moves most moves `hot_times` the mean of those that move any, of `hot_pages` of 4 KiB, about, and `hot_again` of it
-    is loaded again. Of the `blocks` of the scratchpad that all moved, `taken` are the bytes that no mask left out. In
-    one launch, `again` are the bytes of `loaded` ones that the same program had loaded before, at least, and `back`
-    those that its PE had stored; of those that all launches load, `loaded_ever`, it had stored so many in another
-    launch, `between`; `atomics_again` the atomics, of `atomics`, at a place where it had one before.
+    less than a burst apart: of loads, `repeated` ones the same again, `backward` ones each before the last. `far_ns` is
+    what transfers to other packages or cubes took that have alike ones in their own cube, `as_near_ns` what they would
+    take as these do; `package_ns` is what those to other packages took, `as_own_ns` what they would take in their own,
+    about. Of bytes in other cubes, `owned` are those that mostly one cube moves, and of those in other packages
+    `owned_package` those that mostly one package does. The slice of HBM that moves most moves `hot_times` the mean of
+    those that move any, of `hot_pages` of 4 KiB, about, and `hot_again` of it is loaded again. Of the `blocks` of the
+    scratchpad that all moved, `taken` are the bytes that no mask left out. In one launch, `again` are the bytes of
+    `loaded` ones that the same program had loaded before, at least, and `back` those that its PE had stored; of those
+    that all launches load, `loaded_ever`, it had stored so many in another launch, `between`; `atomics_again` the
+    atomics, of `atomics`, at a place where it had one before.
     """
 
     nbytes: int = 0
@@ -59,6 +62,8 @@ class Moved:
     folded: int = 0
     folded_stores: int = 0
     near: int = 0
+    repeated: int = 0
+    backward: int = 0
     package: int = 0
     cube: int = 0
     far_ns: float = 0.0
@@ -272,12 +277,16 @@ def _count_pieces(access: HbmAccess, found: Moved) -> None:
     between = np.diff(first[which, 0] + row * first[which, 3])
     steps = distinct(between)
     times = np.bincount(np.searchsorted(steps, between))
-    step = int(abs(steps[np.argmax(times)]))
+    most = int(steps[np.argmax(times)])
+    step = abs(most)
     if times.max() < len(which) / 3:  # a gather
         return
     spans, all_short = spans_of(first), int(pieces[short].sum())
     found.short += all_short
     found.near += all_short if step < BURST else 0
+    found.repeated += all_short if not (most or access.writes) else 0
+    in_line = most == -int(first[0, 1]) and times.max() > _IN_LINE * len(which)
+    found.backward += all_short if in_line and not access.writes else 0
     folded = all_short if step >= BURST and length(spans) > 2 * len(spans) * int(first[0, 1]) else 0
     found.folded += folded
     found.folded_stores += folded if access.writes else 0

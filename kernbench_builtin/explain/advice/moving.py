@@ -173,7 +173,9 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
     if not moved.transfers or share < 0.3:
         return
     used = facts.distinct / facts.burst_bytes if facts.burst_bytes else 1.0
-    if used < 0.5:
+    if max(moved.repeated, moved.backward) > moved.short / 2 and _scattered(facts):
+        yield from _by_element(facts)
+    elif used < 0.5:
         told = f"{used:.0%} of the bytes of each burst of HBM ({BURST} B) are used, by any program"
         gain = share * (1 - used) * (1 - facts.latency)  # the way there and back stays
         if _scattered(facts):
@@ -181,29 +183,44 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
             yield suggested("scattered", change, told, gain)
         else:
             yield noted("scattered", told, gain)
-    elif _scattered(facts) and not (moved.near > moved.short / 2 and facts.latency > 0.5):  # these take no longer
-        piece = round(moved.nbytes / moved.pieces)
-        told = f"loads and stores touch pieces of {format_bytes(piece)}"
-        gain = share * (1 - piece / BURST) * (1 - facts.latency)  # the way there and back stays
-        if moved.near > moved.short / 2:
-            gain = facts.share("load") * (1 - facts.latency) / 2
-            way = "load all that lies between, in one tl.load, and take it apart there (tl.reshape, tl.split)"
-        elif moved.folded_stores > moved.short / 2:
-            gain *= facts.share("store") / share
-            way = "turn the tile with tl.trans, and store it as it lies in memory, row by row"
-        elif moved.folded > moved.short / 2:
-            gain *= facts.share("load") / share
-            way = "load the tile as it lies in memory, row by row, and turn it with tl.trans"
-        elif facts.programs[1] * piece >= facts.all_pes * BURST:
-            times = max(2, BURST // max(piece, 1))
-            way = f"blocks of {times} times as many neighbours along the dimension that lies together"
-        else:  # which would leave PEs without a program
-            way = "lay out the array so that what a program loads lies together (transpose it once)"
-        yield suggested("scattered", way, told, gain)
-    elif facts.trips["translation"] > _WALKS * sum(facts.trips.values()):
+    elif _scattered(facts):
+        yield from _in_pieces(facts)
+    if facts.trips["translation"] > _WALKS * sum(facts.trips.values()):
         yield noted("page-walks", "loads and stores mostly wait until their pages are found (pe_mmu)", share)
     elif facts.latency > 0.5:
         yield from _short(facts, share)
+
+
+def _by_element(facts: Facts) -> Iterator[Advice]:
+    """Loads of one address for many elements, or of elements in the other order, which have a piece for each."""
+    gain, call = facts.share("load") * (1 - facts.stays("load")), next(iter(facts.calls("load")), None)
+    if facts.moved.repeated > facts.moved.backward:
+        told, way = "the same bytes for one element after the other", "load each address once, and broadcast it there"
+    else:
+        gain *= 1 - facts.moved.piece / BURST
+        told, way = "elements backwards, one by one", "load them as they lie in memory, and turn them with tl.flip"
+    yield suggested("scattered", way, f"tl.load{at_line(call)} brings {told}", gain)
+
+
+def _in_pieces(facts: Facts) -> Iterator[Advice]:
+    """Short pieces of equal steps; the way there and back of a transfer stays, whatever they are."""
+    moved, piece = facts.moved, round(facts.moved.nbytes / facts.moved.pieces)
+    told = f"loads and stores touch pieces of {format_bytes(piece)}"
+    loads, stores = (facts.share(kind) * facts.of_bytes(kind) * (1 - piece / BURST) for kind in ("load", "store"))
+    gain = loads + stores
+    if moved.near > moved.short / 2:
+        gain = facts.share("load") * (1 - facts.latency) / 2 if facts.latency <= 0.5 else 0.0  # these take no longer
+        way = "load all that lies between, in one tl.load, and take it apart there (tl.reshape, tl.split)"
+    elif moved.folded_stores > moved.short / 2:
+        gain, way = stores, "turn the tile with tl.trans, and store it as it lies in memory, row by row"
+    elif moved.folded > moved.short / 2:
+        gain, way = loads, "load the tile as it lies in memory, row by row, and turn it with tl.trans"
+    elif facts.programs[1] * piece >= facts.all_pes * BURST:
+        times = max(2, BURST // max(piece, 1))
+        way = f"blocks of {times} times as many neighbours along the dimension that lies together"
+    else:  # which would leave PEs without a program
+        way = "lay out the array so that what a program loads lies together (transpose it once)"
+    yield suggested("scattered", way, told, gain)
 
 
 def _short(facts: Facts, share: float) -> Iterator[Advice]:

@@ -80,11 +80,9 @@ def _divided(facts: Facts, times: float) -> float:
     for kind in ("product", "compute"):
         found += facts.share(kind) * max(fewer, smaller * _on_elements(facts, kind))
     for kind in ("load", "store"):
-        share, ns = facts.share(kind), sum(call.ns for call in facts.calls(kind)) or 1.0
-        least = facts.least_ns.get(kind, 0.0) * sum(call.commands for call in facts.calls(kind)) / ns
-        stays = least + facts.of_commands.get(kind, 0.0) + (_queued(facts, kind) if facts.busy_pes > 1 else 0.0)
-        of_bytes = 0.0 if snippets else max(0.0, 1 - stays)
-        found += share * max(fewer * own, smaller * own * of_bytes)
+        queued = _queued(facts, kind) if facts.busy_pes > 1 else 0.0
+        goes = max(0.0, 1 - facts.stays(kind) - facts.of_commands.get(kind, 0.0) - queued)
+        found += facts.share(kind) * own * max(fewer, 0.0 if snippets else smaller * goes)
     return found
 
 

@@ -143,3 +143,54 @@ def test_turns_over_other_data_are_to_do_more() -> None:
     assert 0.08 < promised(before, "small-ops") <= gained(before, after)
     several, fewer = (ran(over(rounds, [(4096,)], n, grid=(4096 // n,))) for n in (64, 256))
     assert 0.08 < promised(several, "issue") <= gained(several, fewer)
+
+
+# Other pieces -----------------------------------------------------------------------------------------
+
+
+def columns(a: Any, b: Any, many: int, turned: bool, tl: Any) -> None:
+    """Add up columns of 128 rows, so many at a time, that lie below each other or, turned, one behind the other."""
+    me, programs = tl.program_id(0), tl.num_programs(0)
+    for i in range(0, 16, many):
+        at = me * 16 + i if many > 1 else i * programs + me
+        first, strides = (a + at * 128, (1, 128)) if turned else (a + at, (64, 1))
+        tl.store(b + at, tl.sum(tl.load(first, shape=(128, many), strides=strides), axis=0))
+
+
+def test_what_hardly_gains_does_not_hide_what_gains_much() -> None:
+    """Columns are to be taken several at a time; turned, they take as long as before."""
+    shapes = [(128, 64), (64,)]
+    before, turned, several = (ran(over(columns, shapes, *how)) for how in ((1, False), (1, True), (4, False)))
+    assert gained(before, turned) < 0
+    assert promised(before, "scattered") == 0.0
+    assert 0.4 < promised(before, "small-transfers") <= gained(before, several)
+
+
+def by_element(a: Any, b: Any, backwards: bool, once: bool, tl: Any) -> None:
+    """Store a row of addresses for each column, or a block the other way round; loaded at once, or by element."""
+    across, down = tl.arange(0, 128)[None, :], tl.arange(0, 32)[:, None]
+    if backwards:
+        at = tl.arange(0, 4096)
+        x = tl.flip(tl.load(a + at)) if once else tl.load(a + 4095 - at)
+        tl.store(b + at, x)
+    else:
+        x = tl.load(a + down) + tl.zeros((32, 128), "f32") if once else tl.load(a + down + across * 0)
+        tl.store(b + down * 128 + across, x)
+
+
+@pytest.mark.parametrize(
+    ("backwards", "change"),
+    [
+        (False, "load each address once, and broadcast it there: tl.load (test_promises.py:{line}) brings the same "
+                "bytes for one element after the other; about "),
+        (True, "load them as they lie in memory, and turn them with tl.flip: tl.load (test_promises.py:{line}) brings "
+               "elements backwards, one by one; about "),
+    ],
+)  # fmt: skip
+def test_loads_by_element_have_a_change_of_their_own(backwards: bool, change: str) -> None:
+    before, after = (ran(over(by_element, [(4096,), (4096,)], backwards, once, grid=(1,))) for once in (False, True))
+    line = by_element.__code__.co_firstlineno + (5 if backwards else 8)
+    [told] = (each for each in before.advice if each.rule == "scattered")
+    assert told.sentence.startswith(change.format(line=line))
+    assert told.gain == pytest.approx(gained(before, after), abs=0.1)
+    assert "scattered" not in rules(after)
