@@ -118,7 +118,9 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
     moved, (most, room) = facts.moved, facts.scratchpad
     share = moved.again / moved.loaded if moved.loaded else 0.0
     each = (moved.loaded - moved.again) / max(facts.pes, 1)
-    gain, memory = facts.share("load") * share, facts.use("hbm_ctrl channel")
+    trips = facts.own_trips["load"]
+    walks = trips["translation"] / (sum(trips.values()) or 1.0)  # these are of the first load of a page
+    gain, memory = facts.share("load") * share * (1 - walks), facts.use("hbm_ctrl channel")
     if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
         gain = max(gain, memory.mean_utilisation * moved.again / moved.nbytes)
     elif memory is not None and memory.utilisation > 0.5 and moved.hot_times > 1.5 and moved.hot_again > 0.5:
@@ -132,6 +134,8 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
         )
         lines = " or ".join(dict.fromkeys(call.line for call in facts.calls("load")))
         change = f"load before the loop what tl.load ({lines}) loads again and again, and keep it"
+        if max(call.commands for call in facts.calls("load")) <= facts.launches * facts.own_programs:  # in no loop
+            change = f"keep what tl.load ({lines}) loads again"
         yield suggested("moved-again", change, told, gain)
 
 

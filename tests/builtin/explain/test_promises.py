@@ -194,3 +194,29 @@ def test_loads_by_element_have_a_change_of_their_own(backwards: bool, change: st
     assert told.sentence.startswith(change.format(line=line))
     assert told.gain == pytest.approx(gained(before, after), abs=0.1)
     assert "scattered" not in rules(after)
+
+
+# The same again ---------------------------------------------------------------------------------------
+
+
+def scaled_to_one(a: Any, b: Any, kept: bool, tl: Any) -> None:
+    """Load a block three times, or once, for a softmax over it."""
+    at = tl.program_id(0) * 1024
+    x = tl.load(a + at, shape=(1, 1024))
+    most = tl.max(x, axis=1, keep_dims=True)
+    x = x if kept else tl.load(a + at, shape=(1, 1024))
+    total = tl.sum(tl.exp(x - most), axis=1, keep_dims=True)
+    x = x if kept else tl.load(a + at, shape=(1, 1024))
+    tl.store(b + at, tl.exp(x - most) / total)
+
+
+def test_what_is_loaded_again_has_found_its_page() -> None:
+    """The walk of the first load stays; and where there is no loop, none is spoken of."""
+    before, after = (ran(over(scaled_to_one, [(4096,), (4096,)], kept)) for kept in (False, True))
+    [told] = (each for each in before.advice if each.rule == "moved-again")
+    first = scaled_to_one.__code__.co_firstlineno + 3
+    lines = {f"test_promises.py:{first + more}" for more in (0, 2, 4)}
+    begin, _, rest = told.sentence.partition("(")
+    assert (begin, {*rest.partition(")")[0].split(" or ")}) == ("keep what tl.load ", lines)
+    assert rest.partition(")")[2].startswith(" loads again: 67% of what programs load they had loaded before, and ")
+    assert told.gain == pytest.approx(gained(before, after), abs=0.04)
