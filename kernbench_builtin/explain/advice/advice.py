@@ -36,18 +36,25 @@ RULES: Final[tuple[Rule, ...]] = (
     messages, in_turn, around, in_sequence,
 )  # fmt: skip
 """All of them, in no order."""
-OF_LAUNCHES: Final[tuple[Rule, ...]] = (idle_pes, uneven, issue, messages, in_turn, around, in_sequence)
+OF_LAUNCHES: Final[tuple[Rule, ...]] = (
+    idle_pes, uneven, not_ahead, moved_again, stored_before, computed_again, issue, messages, in_turn, around,
+    in_sequence,
+)  # fmt: skip
 """Those that look at launches of one kernel alone, and not at what a run shows as a whole."""
 
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return what the rules say of a run, what could gain most first; then what is about the run, and facts."""
     rules = OF_LAUNCHES if facts.mixed else RULES
-    found = [each for rule in rules for each in rule(facts) if each.gain >= LEAST]
-    if facts.kernels > 1:  # of which the slowest is looked at
-        found = [
-            attrs.evolve(each, sentence=each.sentence.replace("less time.", f"less time of {facts.kernel}."))
-            for each in found
-        ]
-    kinds = ("kernel", "run", FACT)
+    told = (_of_all(each, facts) for rule in rules for each in rule(facts))
+    kinds, found = ("kernel", "run", FACT), (each for each in told if each.gain >= LEAST)
     return tuple(sorted(found, key=lambda each: (kinds.index(each.about), -each.gain, each.rule)))
+
+
+def _of_all(each: Advice, facts: Facts) -> Advice:
+    """Return advice on the kernel that ran longest, with what it gains of the time of all kernels."""
+    if facts.kernels == 1 or each.about != "kernel":
+        return each
+    gain, of_it = each.gain * facts.part, f"about {each.gain:.0%} less time."
+    told = each.sentence.replace(of_it, f"about {gain:.0%} less time of all kernels, in {facts.kernel}.")
+    return attrs.evolve(each, sentence=told, gain=gain)

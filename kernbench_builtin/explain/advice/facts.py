@@ -198,14 +198,19 @@ class Facts:
         return sum(self.trips[part] for part in ("set_up", "propagation", "overhead")) / together if together else 0.0
 
     @property
+    def part(self) -> float:
+        """The share of the time of all kernels in which this one ran."""
+        return min(1.0, self.own_ns / self.kernel_ns) if self.own_ns else 1.0
+
+    @property
     def mixed(self) -> bool:
         """Whether other kernels have much of the time: figures of the whole run are theirs, too."""
-        return self.own_ns < _MOST_OWN * self.kernel_ns
+        return self.part < _MOST_OWN
 
     @property
     def above_roof(self) -> float:
-        """The share of the time of kernels beyond their roof: what does the same work otherwise saves no more."""
-        return max(0.0, 1 - self.roof.ns / self.kernel_ns) if self.kernel_ns else 0.0
+        """The share of the kernel's time beyond the roof of all: what does the same work otherwise saves no more."""
+        return max(0.0, 1 - self.roof.ns / (self.kernel_ns * self.part)) if self.kernel_ns else 0.0
 
     @property
     def queued(self) -> float:
@@ -218,10 +223,10 @@ class Facts:
 
     @property
     def busiest_place(self) -> float:
-        """How busy the busiest channel of memory or wire outside of PEs was while kernels ran: no less is left."""
+        """How busy the busiest channel of memory or wire outside of PEs was, at most, while the kernel ran."""
         inside = ("pe_tcm channel", "pe wire", "command wire", "pcie wire")
         places = (use for use in self.busiest if use.kind.endswith((" channel", " wire")) and use.kind not in inside)
-        return max((use.utilisation for use in places), default=0.0)
+        return min(1.0, max((use.utilisation for use in places), default=0.0) / self.part)
 
     def use(self, kind: str) -> KernelUse | None:
         """Return the busiest of a kind of resource while kernels ran."""

@@ -101,6 +101,8 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
         f"{most / overlap.time_ns:.0%}"
     )
     line, why = facts.waiting
+    if facts.mixed and line not in {call.line for call in facts.path}:  # it is another kernel's
+        line, why = "", ""
     if line:
         told = f"tl.load at {line} is not under way before its iteration, as {why}: {told}"
     if facts.triton and why and not line:
@@ -120,7 +122,7 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
     each = (moved.loaded - moved.again) / max(facts.pes, 1)
     trips = facts.own_trips["load"]
     walks = trips["translation"] / (sum(trips.values()) or 1.0)  # these are of the first load of a page
-    gain, memory = facts.share("load") * share * (1 - walks), facts.use("hbm_ctrl channel")
+    gain, memory = facts.share("load") * share * (1 - walks), None if facts.mixed else facts.use("hbm_ctrl channel")
     if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
         gain = max(gain, memory.mean_utilisation * moved.again / moved.nbytes)
     elif memory is not None and memory.utilisation > 0.5 and moved.hot_times > 1.5 and moved.hot_again > 0.5:
@@ -141,7 +143,7 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
 
 def stored_before(facts: Facts) -> Iterator[Advice]:
     """What a PE loads as it stored it before, where the scratchpad has room for it."""
-    moved, (most, room), memory = facts.moved, facts.scratchpad, facts.use("hbm_ctrl channel")
+    moved, (most, room), memory = facts.moved, facts.scratchpad, None if facts.mixed else facts.use("hbm_ctrl channel")
     share, each = moved.back / moved.loaded if moved.loaded else 0.0, moved.back / max(facts.pes, 1)
     gain = (facts.share("load") + facts.share("composite") / 2) * share
     if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.explain import advice
 from kernbench_builtin.explain.advice.rule import FACT
 from kernbench_builtin.explain.verdict import RunVerdict
 
@@ -220,3 +223,63 @@ def test_what_is_loaded_again_has_found_its_page() -> None:
     assert (begin, {*rest.partition(")")[0].split(" or ")}) == ("keep what tl.load ", lines)
     assert rest.partition(")")[2].startswith(" loads again: 67% of what programs load they had loaded before, and ")
     assert told.gain == pytest.approx(gained(before, after), abs=0.04)
+
+
+# Several kernels --------------------------------------------------------------------------------------
+
+
+def rows_by_columns(a: Any, b: Any, c: Any, ahead: bool, tl: Any) -> None:
+    """Multiply tiles along a sum: each loaded when it is used, or one turn before."""
+    me, total, tiles = tl.program_id(0), tl.zeros((64, 64), "f32"), []
+
+    def ask(k: int) -> tuple[Any, Any]:
+        rows = tl.load(a + me * 64 * 256 + k, shape=(64, 64), strides=(256, 1), wait=False)
+        return rows, tl.load(b + k * 64, shape=(64, 64), wait=False)
+
+    for k in range(0, 256, 64):
+        tiles = tiles or [ask(k)]
+        if ahead and k + 64 < 256:
+            tiles.append(ask(k + 64))
+        total = tl.dot(*tiles.pop(0), total)
+    tl.store(c + me * 4096, total)
+
+
+def then(a: Any, times: int, tl: Any) -> None:
+    """Compute on a tile for a while."""
+    x = tl.load(a + tl.program_id(0) * 4096, shape=(4096,))
+    for _ in range(times):
+        x = tl.exp(x)
+    tl.store(a + tl.program_id(0) * 4096, x)
+
+
+@pytest.mark.parametrize("times", [0, 4, 12])
+def test_advice_on_a_kernel_stays_beside_a_shorter_one(times: int) -> None:
+    """With what it gains of the time of both."""
+
+    def verdict_of(ahead: bool) -> RunVerdict:
+        def bench(rt: Any) -> None:
+            shapes = ((256, 256), (256, 64), (256, 64))
+            a, b, c = (
+                rt.tensor(each, "f16", name=name, resident=True) for name, each in zip("abc", shapes, strict=True)
+            )
+            rt.launch(rows_by_columns, a, b, c, ahead)
+            for _ in range(bool(times)):
+                rt.launch(then, c, times)
+
+        return ran(bench)
+
+    before, after = verdict_of(False), verdict_of(True)
+    [told] = (each for each in before.advice if each.rule == "loads-ahead")
+    assert told.gain == pytest.approx(gained(before, after), abs=0.06)
+    of_all = " of all kernels, in rows_by_columns" if times else ""
+    assert told.sentence.endswith(f"about {told.gain:.0%} less time{of_all}.")
+    assert "loads-ahead" not in rules(after)
+
+
+def test_the_page_names_all_rules() -> None:
+    """In its table."""
+    sources = [*Path(advice.__file__).parent.glob("*.py")]
+    given = {name for source in sources for name in re.findall(r'(?:suggested|noted)\("([a-z-]+)"', source.read_text())}
+    page = Path(__file__).parents[3] / "docs" / "explain.md"
+    table = " ".join(line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| `"))
+    assert len(given) > 20 and not given - {*re.findall(r"`([a-z-]+)`", table)}
