@@ -59,7 +59,7 @@ def on_elements(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]
             unit = session.hardware.components[name]
             start, end = (take(times, rows) for times in (columns.t_start, columns.t_end))
             during = (start >= launch.started_ns) & (start <= launch.ended_ns)
-            took = np.maximum(end - start - float(unit.node.params.get("overhead", 0.0)), 0.0)
+            took = np.maximum(end - start - _number(unit.node.params, "overhead", 0.0), 0.0)
             blocks = np.array([_blocks(columns.form(each), unit.node.params) for each in range(len(columns.templates))])
             filling = unit.filling_ns / (unit.busy_by(session.hardware.env.now) or 1.0)
             ns = float((took * (1 - 1 / blocks[take(columns.template, rows)]))[during].sum()) * (1 - filling)
@@ -69,10 +69,17 @@ def on_elements(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]
 
 def _blocks(form: RecordForm, params: Mapping[str, Any]) -> float:
     """Return how many blocks of an array a product's result has; infinity of what is no product of an array."""
-    if "shape_b" not in form.constants or "rows" not in params:
+    if "shape_b" not in form.constants:
         return math.inf
     rows, columns = form.constants["shape_a"][-2], form.constants["shape_b"][-1]
-    return float(-(-rows // params["rows"]) * -(-columns // params.get("columns", params["rows"])))
+    of_array = _number(params, "rows", 0.0), _number(params, "columns", 0.0)
+    return max(1.0, -(-rows // of_array[0]) * -(-columns // of_array[1])) if all(of_array) else math.inf
+
+
+def _number(params: Mapping[str, Any], name: str, default: float) -> float:
+    """Return a parameter that is a number; a model of somebody else's may have it as something else."""
+    found = params.get(name, default)
+    return float(found) if isinstance(found, int | float) else default
 
 
 def longest(session: GraphEngine, launch: LaunchFigures) -> dict[str, float]:
