@@ -71,8 +71,8 @@ def _divided(facts: Facts, times: float) -> float:
     own, (_, turns), (_, stores) = own_share(facts), facts.turns("load"), facts.turns("store")
     if facts.programs[1] == 1 and facts.share("product"):  # which does not show what several would share
         own = _OF_PRODUCTS
-    moves_on = own > 0.5 and min(turns, stores) > 2 and facts.moved.pieces <= 2 * facts.moved.transfers
-    several = facts.own_programs * (min(turns, stores) if moves_on else 1.0)
+    own_loop = own > 0.5 and min(turns, stores) > 2 and facts.moved.pieces <= 2 * facts.moved.transfers
+    several = facts.own_programs * (min(turns, stores) if own_loop else 1.0)
     fewer = 1 - math.ceil(several / times) / several if several >= 2 else 0.0
     smaller = 1 - 1 / times
     snippets = facts.moved.piece < BURST * times  # are what smaller programs would move
@@ -82,7 +82,8 @@ def _divided(facts: Facts, times: float) -> float:
     for kind in ("load", "store"):
         queued = _queued(facts, kind) if facts.busy_pes > 1 else 0.0
         goes = max(0.0, 1 - facts.stays(kind) - facts.of_commands.get(kind, 0.0) - queued)
-        found += facts.share(kind) * own * max(fewer, 0.0 if snippets else smaller * goes)
+        of_fewer = fewer if facts.own_programs > 1 else own * fewer
+        found += facts.share(kind) * max(of_fewer, 0.0 if snippets else own * smaller * goes)
     return found
 
 
