@@ -77,9 +77,14 @@ class ValueRange:
         return self.written(Fraction(float(self._least) * float(self._most / self._least) ** float(fraction)))
 
     def written(self, number: Fraction) -> object:
-        """Write a number, in kernbench's own unit, as a person would: `64`, `0.25`, "282.843 GB/s"."""
+        """Write a number, in kernbench's own unit, as a person would: `64`, `0.25`, "282.843 GB/s"; ends exactly."""
+        end = next((each for each in (0, 1) if number == (self._least, self._most)[each]), None)
         if not self.units[0]:
-            return math.floor(number + Fraction(1, 2)) if self.whole else float(f"{float(number):.{_DIGITS}g}")
+            rounded = float(number) if end is not None else float(f"{float(number):.{_DIGITS}g}")
+            return math.floor(number + Fraction(1, 2)) if self.whole else rounded
+        if end is not None:
+            given = (self.low, self.high)[end]
+            return f"{given if given.denominator == 1 else float(given)} {self.units[end]}"
         kind = _dimension(self.units[0])
         number = Fraction(math.floor(number + Fraction(1, 2))) if kind.integral else number
         unit = self.units[1] if number >= kind.units[self.units[1]] else self.units[0]

@@ -42,6 +42,11 @@ from kernbench_core.units import DIMENSIONS, parse_quantity
         ("900 ps..3 ns:lin:2", ("900 ps", "3 ns")),
         ("1..3KiB:pow2", ("1 KiB", "2 KiB")),
         ("1..2KiB:log:3", ("1 KiB", "1448 B", "2 KiB")),
+        ("10GiB/s..20GB/s:lin:2", ("10 GiB/s", "20 GB/s")),
+        ("1.2345678..9.87654321GB/s:log:2", ("1.2345678 GB/s", "9.87654321 GB/s")),
+        ("0.12345678..0.25:pow2", (0.12345678, 0.246914)),
+        ("2000MB/s..8GB/s:pow2", ("2000 MB/s", "4 GB/s", "8 GB/s")),
+        ("0.1234567..12345678.5:lin:2", (0.1234567, 12345678.5)),
         ("-1..1:lin:3", (-1, 0, 1)),
         ("8,16..64:pow2", (8, 16, 32, 64)),
         ("builtin.pe_gemm,other", ("builtin.pe_gemm", "other")),
@@ -108,6 +113,8 @@ def test_a_range_that_is_open_is_for_samplers() -> None:
     assert Axis.from_json(found.to_json()) == found
     link = read_axis("link", SET, "100..1600GB/s:log")
     assert [link.at(fraction) for fraction in (0, 0.25, 0.5, 1)] == ["100 GB/s", "200 GB/s", "400 GB/s", "1600 GB/s"]
+    exact = read_axis("link", SET, "1.2345678GiB/s..1TB/s")
+    assert (exact.looked_at(), exact.at(0.0)) == (("1.2345678 GiB/s", "1 TB/s"), "1.2345678 GiB/s")
     span = parse_range("1..7:log")
     octaves = [int(str(span.at((at + 0.5) / 300))) for at in range(300)]
     assert [sum(low <= n < 2 * low for n in octaves) for low in (1, 2, 4)] == [100, 100, 100]
