@@ -62,6 +62,11 @@ class Shaken:
         return {"seed": self.seed, "within": self.within, "run_ns": self.run_ns, "total": total, "phases": phases}
 
     @property
+    def in_short(self) -> str:
+        """Say the median and the spread of the total time, for the one line of a run."""
+        return f"shaken {self.total.runs} times within {self.within:.1%}: median {self.total}"
+
+    @property
     def beyond(self) -> str:
         """Say that the run itself is beyond all of the others; "" where it is not."""
         if self.total.low_ns <= self.run_ns <= self.total.high_ns:

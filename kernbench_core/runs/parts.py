@@ -90,7 +90,7 @@ class RunPart:
     `NEEDS` names parts that it wants to be there, too, `ORDER` says how far outside it stands. An answer is `KEPT` in
     the result, or given to other parts only. A part that is not `REPEATABLE` has to look on: no cache answers for it.
     An answer whose class and part have `GIVES`, names of attributes, gives them to the result, and has its JSON beside
-    the run's.
+    the run's. One with `in_short`, a text, has that in the one line of a run.
     """
 
     NAME: ClassVar[str] = ""

@@ -14,10 +14,11 @@ from kernbench_core.units import format_time
 
 
 def print_summary(result: RunResult, stream: IO[str]) -> None:
-    """Print one line: bench, total time and verdict."""
+    """Print one line: bench, total time, verdict, and what parts that were asked for answered in short."""
+    short = (getattr(result.parts.get(name), "in_short", "") for name in sorted(result.asked))
     pieces = [
         (result.bench, "bold"), (f" on {result.topology}: ", ""), (format_time(result.total_ns), "bold"), (", ", ""),
-        *result.words(),
+        *result.words(), *((f", {text}", "") for text in short if text),
     ]  # fmt: skip
     line = "".join(text for text, _ in pieces)
     if not stream.isatty() and line.isascii() and line.isprintable() and len(line) <= plain_width():

@@ -95,6 +95,9 @@ def test_the_command_line_tells_median_and_spread(
     total, kernel = shaken().total, shaken().phases["kernel"]
     told = f"shaken 3 times within 0.1%: total time {total}\n  kernel {kernel}\n"
     assert told in capsys.readouterr().out
+    assert main([*arguments, "-q", "--shake", "3"], plugins) == 0
+    line = " ".join(capsys.readouterr().out.split())  # which is as wide as a terminal
+    assert line.startswith("gemm on tiny: ") and line.endswith(f", shaken 3 times within 0.1%: median {total}")
     assert main([*arguments, "--json", "--shake"], plugins) == 0
     assert json.loads(capsys.readouterr().out)["shake"]["total"]["runs"] == 8
 
