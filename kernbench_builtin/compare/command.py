@@ -138,7 +138,8 @@ def _print_comparison(
     else:
         lines = found.lines(top)
         if look.quiet:
-            told = "; ".join(line.rstrip(".") for line in lines[: len(found.notes) + 1])
+            spread = [found.spread] if found.differs is not None and not found.same else []
+            told = "; ".join(line.rstrip(".") for line in (*lines[: len(found.notes) + 1], *spread))
             lines = [f"{before.name} → {after.name}: {told}"]
         else:
             benches = [figures.causes.get("bench", {}).get("bench") for figures in (before, after)]

@@ -18,6 +18,7 @@ from kernbench_builtin.compare.folding import large
 from kernbench_builtin.compare.line_pairs import paired_lines, paired_names, unified, unlike_files
 from kernbench_builtin.compare.moved_rows import RATES, ChangedInput, MovedFigure, MovedRow, SourceChange
 from kernbench_core.spread import NOT_KNOWN
+from kernbench_core.units import format_time
 
 if TYPE_CHECKING:
     from kernbench_builtin.compare.run_figures import AnsweredRun
@@ -66,9 +67,15 @@ class RunComparison:
 
     @property
     def differs(self) -> bool | None:
-        """Whether the total times are apart by more than their spread; None where that of one is not known."""
+        """Whether the total times are apart by more than their spread; None where neither was shaken.
+
+        Where one was, its spread is taken for that of single runs, which both then are.
+        """
         old, new = self.before.spread, self.after.spread
-        return None if old is None or new is None else old.differs_from(new)
+        if old is not None and new is not None:
+            return old.differs_from(new)
+        known = old or new
+        return None if known is None else abs(self.change_ns) > known.width_ns
 
     @property
     def spread(self) -> str:
@@ -76,7 +83,13 @@ class RunComparison:
         old, new = self.before.spread, self.after.spread
         if old is not None and new is not None:
             return old.compared_with(new)
-        return NOT_KNOWN if self.change_ns else ""
+        known = old or new
+        if known is None:
+            return NOT_KNOWN if self.change_ns else ""
+        shaken, single = ("A", "B") if new is None else ("B", "A")
+        found = "beyond" if self.differs else "no difference shown within"
+        width = format_time(known.width_ns)
+        return f"{found} the spread of {shaken}, {width}; {single} has no spread: run it with --shake"
 
     def of_sort(self, sort: str) -> tuple[MovedRow, ...]:
         """Return the rows of one sort, what moved most at the head."""

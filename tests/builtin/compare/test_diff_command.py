@@ -150,6 +150,18 @@ def test_a_slower_run_within_the_spread_does_not_fail(diff: Diff, saved: Path) -
         found = diff(f"a.{name}.json", f"b.{name}.json", "--fail-above", "5 ns")
         assert found[0] == code
         assert ("no difference shown" in found[1]) is (code == 0)
+        found = diff("a", f"b.{name}.json", "--fail-above", "5 ns", "-q")  # of which one alone was shaken
+        told = "no difference shown within" if code == 0 else "beyond"
+        line = f"a → b.{name}.json: {TOTAL}; {told} the spread of B, {2 * half:.0f} ns; A has no spread: run it with"
+        assert (found[0], found[1]) == (code, f"{line} --shake\n")
+
+
+def test_one_line_has_the_spread_of_both(diff: Diff) -> None:
+    """And says whether the difference is beyond it."""
+    words = ("vector-add", "--topology", "tiny", "-p", "n=64", "--b-set", "host.pcie.latency=400 ns", "--shake", "3")
+    lines, (code, out, _) = diff(*words)[1].splitlines(), diff(*words, "-q")
+    assert code == 0 and out.endswith(f": {lines[2]}; {lines[3]}\n")
+    assert re.fullmatch(r"median .+ → .+, beyond the spread of .+ ns", lines[3])
 
 
 def test_a_bench_is_shaken_under_both(diff: Diff) -> None:

@@ -244,10 +244,16 @@ def test_a_difference_counts_beyond_the_mean_of_both_spreads_alone() -> None:
     assert found.to_json()["after"]["spread"] == beyond.spread.to_json()  # type: ignore[union-attr]
 
 
-def test_a_spread_of_one_run_alone_says_nothing() -> None:
-    one = compare(run(), run(totals={"time_ns": 101.0}, spread=TimeSpread(90.0, 90.0, 90.0, 8)))
-    assert (one.differs, one.spread, one.totals_ns) == (None, NOT_KNOWN, (100.0, 101.0))
-    assert compare(run(), run()).spread == ""
+def test_the_spread_of_one_run_alone_is_that_of_single_runs() -> None:
+    """Both totals are of single runs then, which chance brings as far apart as from the least to the most."""
+    plain, shaken = run(), run(totals={"time_ns": 101.0}, spread=TimeSpread(90.0, 89.5, 90.5, 8))
+    one, other = compare(plain, shaken), compare(shaken, run(totals={"time_ns": 99.0}))
+    assert (one.differs, one.totals_ns) == (False, (100.0, 101.0))
+    assert one.spread == "no difference shown within the spread of B, 1 ns; A has no spread: run it with --shake"
+    assert (other.differs, other.totals_ns) == (True, (101.0, 99.0))
+    assert other.lines()[2] == "beyond the spread of A, 1 ns; B has no spread: run it with --shake"
+    none = compare(plain, run(totals={"time_ns": 101.0}))
+    assert (none.differs, none.spread, compare(plain, plain).spread) == (None, NOT_KNOWN, "")
 
 
 def test_what_hardly_moved_is_told_only_where_nothing_else_did() -> None:
