@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from kernbench_builtin.compare.read_manifest import (
     plugin_differences,
     read_manifest,
 )
+from kernbench_builtin.compare.saved_result import RESULT, read_json
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
@@ -101,7 +103,8 @@ def rerun(
         new = manifest_of(request, result.op_log_sha256)
         same = new.op_log_sha256 == old.op_log_sha256
         saved = here / path.parent / OP_LOG
-        found = [*differences(old, new), *(() if same else _first_difference(saved, result.op_log))]
+        models = _model_differences(here / path, old.op_log_sha256, getattr(result, "models", {}))
+        found = [*models, *differences(old, new), *(() if same else _first_difference(saved, result.op_log))]
         return Rerun(result, same, tuple(found))
 
 
@@ -153,6 +156,19 @@ def _inputs(path: Path, old: Manifest, bench: Bench, trust: bool, here: Path) ->
     }
     own = () if bench.sources is None else (bench.sources.folder,)
     return Inputs(((here / path.parent / INPUTS).absolute(), *own, here), recorded)
+
+
+def _model_differences(path: Path, op_log_sha256: str | None, models: Mapping[str, str]) -> Iterator[str]:
+    """Say which models have other code now, as far as the result of the run is kept, with the manifest or beside it."""
+    for file in (path, path.parent / RESULT):
+        with suppress(UsageError):
+            found = read_json(file)
+            found = found["result"] if isinstance(found.get("result"), dict) else found
+            before = found.get("models")
+            if isinstance(before, dict) and found.get("op_log_sha256") == op_log_sha256:
+                changed = (name for name in sorted(models) if before.get(name, models[name]) != models[name])
+                yield from (f"the code of {name} is not what it was." for name in changed)
+                return
 
 
 def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.result import json_text
+from tests.commands import environment
 
 
 def test_a_rerun_gives_the_same_hash(toy: ModuleType, tmp_path: Path) -> None:
@@ -257,3 +259,50 @@ def test_a_rerun_takes_what_the_manifest_keeps(
         "device": "sip:1", "seed": 9, "data": "data" in without, "race_by": "program",
     }  # fmt: skip
     assert attrs.asdict(options["limits"]) == {"max_events": 5, "max_sim_ns": 2000.0, "timeout_s": 1.5}
+
+
+#: A model of a plug-in's file, which passes messages on and adds some time to each.
+MODEL = """
+from kernbench_core import ComponentBase, ComponentEntry, Param
+
+kernbench_api = 1
+
+class Slow(ComponentBase):
+    ON_HEAD = True
+    PARAMS = (Param("overhead", "time", "4 ns", "Time."),)
+
+    def overhead(self, msg):
+        return NS
+
+def kernbench_components():
+    return [ComponentEntry(name="pl.slow", target="pl:Slow", kind="router", sentence="A hop.")]
+"""
+
+
+CALL = """
+import sys
+from kernbench_core.cli import main
+from kernbench_core.plugins import load_plugins, own_plugins
+sys.exit(main(sys.argv[1:], load_plugins([*own_plugins(), "pl.py"], installed=False)))
+"""
+
+
+def test_a_rerun_names_the_models_whose_code_is_another(tmp_path: Path) -> None:
+    """As the result has them that is beside the manifest, or around it; where none is kept nothing is said of them."""
+
+    def call(ns: float, *words: str) -> str:
+        (tmp_path / "pl.py").write_text(MODEL.replace("NS", str(ns)))
+        command = [sys.executable, "-c", CALL, *words]
+        made = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert made.stderr == ""
+        return made.stdout
+
+    words = ("run", "vector-add", "--topology", "tiny", "-p", "n=64", "--set", "components.router.impl=pl.slow")
+    call(1.0, *words, "--out", "out", "-q")
+    (tmp_path / "out.json").write_text(call(1.0, *words, "--json"))
+    assert call(1.0, "rerun", "out", "-q").startswith("same op log: ")
+    told = "the code of pl.slow is not what it was."
+    assert call(2.0, "rerun", "out").startswith(f"the op log differs:\n  {told}\n  op_log_sha256 was ")
+    assert call(2.0, "rerun", "out.json", "-q") == f"the op log differs: {told}\n"
+    (tmp_path / "out/result.json").unlink()
+    assert call(2.0, "rerun", "out").startswith("the op log differs:\n  op_log_sha256 was ")
