@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -51,10 +51,10 @@ class Cached:
     note: str
 
 
-def cached_run(request: Request, carry_out: Callable[[], RunResult]) -> RunResult:
+def cached_run(request: Request, carry_out: Callable[[], RunResult], ran: Callable[[], Collection[str]]) -> RunResult:
     """Return what the cache has for a request that begins here, else carry it out and keep the result.
 
-    Where it cannot be kept it is carried out, and a warning says why.
+    Where it cannot be kept it is carried out, and a warning says why. `ran` then says in which files kernels are.
     """
     began, manifest = time.perf_counter(), manifest_of(request, None)
     given = "".join(f" {name}={value}" for name, value in manifest.params.items() if value is not None)
@@ -64,7 +64,9 @@ def cached_run(request: Request, carry_out: Callable[[], RunResult]) -> RunResul
         kept = {name: hashlib.sha256(data).hexdigest() for name, data in request.inputs.kept.items()}
         return dict(request.depends) | {place: kept.get(name, "") for name, place in request.inputs.asked.items()}
 
-    result, cached = _answer(lambda: _parts_of_run(request, manifest), request.plugins, carry_out, read, about)
+    result, cached = _answer(
+        lambda: _parts_of_run(request, manifest), request.plugins, carry_out, read, about, ran=ran
+    )
     if cached.hit:
         result = attrs.evolve(result, wall_s=time.perf_counter() - began)
     elif cached.key is None:
@@ -101,7 +103,7 @@ def replayed(
 def _answer(
     parts_of: Callable[[], Mapping[str, str]], plugins: Plugins, make: Callable[[], _Made],
     depends_of: Callable[[_Made], Mapping[str, str] | None], about: Mapping[str, Any],
-    heard: Callable[[], Sequence[str]] = tuple,
+    heard: Callable[[], Sequence[str]] = tuple, ran: Callable[[], Collection[str]] = tuple,
 ) -> tuple[_Made, Cached]:  # fmt: skip
     """Return what is kept under a key of these parts, and show again what it showed, else what is made, and keep that.
 
@@ -124,7 +126,7 @@ def _answer(
         shown["warnings"] = [*dict.fromkeys((*shown["warnings"], *heard()))]
         depends = depends_of(made)
         if depends is not None:
-            settled = _settled(plugins, depends)
+            settled = _settled(plugins, depends, ran())
             told = {**about, "made": time.strftime("%Y-%m-%d %H:%M"), "depends": settled, "parts": parts}
             note = f"kept in the cache as {key[:_LETTERS]}." if cache.put(key, told, pack((made, shown))) else ""
     except NotCacheable as error:
@@ -173,9 +175,9 @@ def _current(cache: Cache, key: str) -> tuple[Mapping[str, Any], Any, Mapping[st
         return None
 
 
-def _settled(plugins: Plugins, depends: Mapping[str, str]) -> dict[str, Any]:
+def _settled(plugins: Plugins, depends: Mapping[str, str], ran: Collection[str]) -> dict[str, Any]:
     """Return what an answer depends on, modules among that; NotCacheable where it may be otherwise by now."""
-    loaded = dependencies.loaded_files(plugins)
+    loaded = dependencies.loaded_files(plugins, ran)
     new = [path for path, digest in loaded.items() if digest is None]
     new += [place for place, digest in depends.items() if digest_of(place) != digest]
     if new:

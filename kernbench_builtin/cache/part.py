@@ -12,6 +12,8 @@ from kernbench_core.runs.parts import RunPart
 
 if TYPE_CHECKING:
     from kernbench_core.cli.shell import Shell
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.runs.options import RunCall
     from kernbench_core.runs.result import RunResult
     from kernbench_core.topology.configuration import Config
 
@@ -29,6 +31,10 @@ class CachePart(RunPart):
     """Takes results from the user's cache, and keeps those that were made."""
 
     NAME, OPTIONS, ORDER = "cached", CacheOptions, 100
+
+    def __init__(self, options: CacheOptions, call: "RunCall", plugins: Any) -> None:
+        super().__init__(options, call, plugins)
+        self._ran: set[str] = set()
 
     @classmethod
     def at_terminal(cls, shell: Any, given: dict[str, Any], title: str) -> AbstractContextManager[None]:
@@ -50,7 +56,14 @@ class CachePart(RunPart):
             return make()
         from kernbench_builtin.cache.lookup import cached_run
 
-        return cached_run(self.request, make)
+        return cached_run(self.request, make, lambda: self._ran)
+
+    def answer(self, session: "GraphEngine") -> None:
+        """Keep which files kernels are in, besides the bench's own; what there is to say of the run comes later."""
+        logger, own = session.hardware.op_logger, self.request.bench.sources
+        if logger is not None:
+            self._ran = {use.site[0].co_filename for use in logger.lines.values()}
+            self._ran -= set() if own is None else {str(own.folder / name) for name in own.files}
 
     @classmethod
     def around_command(

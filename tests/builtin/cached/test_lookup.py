@@ -249,6 +249,27 @@ def test_a_hit_says_when_it_was_made_and_of_what_it_depends(
     )
 
 
+def test_a_kernel_of_a_module_that_was_loaded_by_hand_counts(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all of its file, which is in no list of modules; as any other, it must be older than the process."""
+    (tmp_path / "kernels").mkdir()
+    file, text = tmp_path / "kernels/mine.py", "N = 1\ndef kernel(x, tl):\n    tl.store(x, N * tl.zeros((4,), 'f32'))\n"
+    file.write_text(text)
+    (tmp_path / "b.py").write_text(
+        "import runpy\ndef bench(rt):\n"
+        "    rt.launch(runpy.run_path('kernels/mine.py')['kernel'], rt.empty((4,), 'f32'), grid=(1,))\n"
+    )
+    run = partial(kb.run, "b.py", "tiny", cached=True, plugins=plugins)
+    assert [run().from_cache for _ in range(2)] == [False, True]
+    file.write_text(text.replace("1", "2"))
+    assert [run().from_cache for _ in range(2)] == [False, True]
+    monkeypatch.setattr(dependencies, "IMPORTED_NS", file.stat().st_ctime_ns - 1)
+    (tmp_path / "b.py").write_text((tmp_path / "b.py").read_text() + "\n")  # which is read anew each time
+    with pytest.warns(KernbenchWarning, match=rf"^'{file}' must not be written while this process goes on"):
+        assert run().cache_key is None
+
+
 ALGORITHM = (Path(kb.__file__).parents[1] / "kernbench_ccl/algorithms/ring_all_reduce.py").read_text()
 
 
