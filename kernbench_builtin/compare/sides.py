@@ -88,6 +88,8 @@ def _made(
         )
 
     result: RunResult = with_progress(carry_out, name, look)
+    if result.from_cache:
+        shell.note(result.cache_note)
     return ComparedSide(figures_of(result, name, _file_of(bench)), result.right, out)
 
 

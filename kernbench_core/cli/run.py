@@ -101,7 +101,7 @@ def _run(shell: Shell, bench: str, params: tuple[str, ...], look: Look, asked: d
         shell.error(str(refusal))
         return refusal.exit_code
     print_run(result, look, shell)
-    if result.cache_key is not None and (look.verbose or (result.from_cache and not look.quiet)):
+    if result.cache_key is not None and (look.verbose or result.from_cache):
         shell.note(result.cache_note)
     return 0 if result.right else 1
 

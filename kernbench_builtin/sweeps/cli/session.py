@@ -177,7 +177,7 @@ class SweepSession:
         if len(self.notes) > _NOTES:
             self.shell.warn(f"and {len(self.notes) - _NOTES} more; each is in the record of its point.")
         hits = [record["cache_note"] for record in sweep.records if record["from_cache"]]
-        if hits and not self.quiet:
+        if hits:
             self.shell.note(f"{len(hits):,} of {points_in_words(len(sweep.records))}, the first {hits[0]}")
         counts = sweep.counts
         if self.as_json:
