@@ -142,17 +142,25 @@ def whole_out(
     """
     from kernbench_core.compute.saved_run import save_run
 
-    with whole_folder(out.path, out.written) as folder:
-        write_inputs(folder, bench, values, inputs)
-        save_run(folder / OP_LOG, result.op_log, result.store, functions)
-        for name, array in result.outputs.computed.items():
-            (folder / OUTPUTS).mkdir(exist_ok=True)
-            with (folder / file_of(name)).open("xb") as file:
-                write_npy(array, file.write)
-        write_text(folder / _RESULT, result.json_text())
-        yield folder
-        files = {name: _sha256(folder / name) for name in files_below(folder)}
-        write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
+    try:
+        with whole_folder(out.path, out.written) as folder:
+            write_inputs(folder, bench, values, inputs)
+            save_run(folder / OP_LOG, result.op_log, result.store, functions)
+            for name, array in result.outputs.computed.items():
+                (folder / OUTPUTS).mkdir(exist_ok=True)
+                with (folder / file_of(name)).open("xb") as file:
+                    write_npy(array, file.write)
+            write_text(folder / _RESULT, result.json_text())
+            yield folder
+            files = {name: _sha256(folder / name) for name in files_below(folder)}
+            write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
+    except (OSError, UsageError):
+        if MANIFEST not in out.written and (out.path / MANIFEST).is_file():
+            raise UsageError(
+                f"--out must name a folder for one run at a time, and another run wrote {str(out.path)!r} in the "
+                "meantime: this one is not kept; run it again into another folder."
+            ) from None
+        raise
 
 
 def only_in_memory(out: OutFolder, bench: Bench) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ import pytest
 
 from kernbench_core.cli import main
 from kernbench_core.errors import KernbenchWarning, UsageError
+from kernbench_core.process import whole_files
 from kernbench_core.runs.bench_run import RunInterrupted, run
 
 
@@ -303,6 +305,30 @@ def test_a_link_that_a_bench_makes_is_refused_at_the_end(toy: ModuleType, folder
     )
     assert (folder / "mine/log").read_bytes() == b"[7]\n"
     assert set(contents(folder / "o")) == {"manifest.json", "result.json"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_of_two_runs_at_once_into_a_new_folder_the_later_one_says_so(
+    toy: ModuleType, folder: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """Another one ends while the bench runs, or just before the folder gets its name; its files stay."""
+    run("toy", "one", {"n": 7}, out="first", plugins=toy.plugins)
+    (folder / "mine.py").write_text(f"import shutil\ndef bench(rt):\n    {late} or shutil.copytree('first', 'o')\n")
+    put = whole_files._put
+
+    def put_late(new: Path, path: Path) -> None:
+        shutil.copytree("first", path)
+        put(new, path)
+
+    monkeypatch.setattr(whole_files, "_put", put_late)
+    with pytest.raises(UsageError) as caught:
+        run("mine.py", "one", out="o", plugins=toy.plugins)
+    assert str(caught.value) == (
+        f"--out must name a folder for one run at a time, and another run wrote {str(folder / 'o')!r} in the "
+        "meantime: this one is not kept; run it again into another folder."
+    )
+    assert contents(folder / "o") == contents(folder / "first")
+    assert {path.name for path in folder.iterdir()} == {"first", "mine.py", "o", "precious.txt"}
 
 
 def test_folders_above_are_made_for_what_is_written(toy: ModuleType, folder: Path) -> None:
