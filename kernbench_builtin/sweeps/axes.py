@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -129,17 +130,17 @@ def setting_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def ends_of(name: str) -> list[str]:
+    """Return the ends of a dotted name, the shortest first: "c", "b.c" and "a.b.c" of "a.b.c"."""
+    parts = name.split(".")
+    return [".".join(parts[at:]) for at in reversed(range(len(parts)))]
+
+
 def short_names(names: Iterable[str]) -> list[str]:
     """Return the shortest ends of dotted names that tell them apart."""
-    parts = [name.split(".") for name in names]
-    found = []
-    for own in parts:
-        for count in range(1, len(own) + 1):
-            end = own[-count:]
-            if sum(other[-count:] == end for other in parts) == 1 or count == len(own):
-                found.append(".".join(end))
-                break
-    return found
+    ends = [ends_of(name) for name in names]
+    count = Counter(end for each in ends for end in each)
+    return [next((end for end in each if count[end] == 1), each[-1]) for each in ends]
 
 
 def split_values(text: str) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from kernbench_builtin.sweeps.axes import short_names, value_text
+from kernbench_builtin.sweeps.axes import ends_of, value_text
 from kernbench_builtin.sweeps.objectives import flat
 from kernbench_builtin.sweeps.objectives.figures import KNOWN
 from kernbench_builtin.sweeps.plan import SweepPlan, params_of, settings_of
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def with_short_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by name, and by the shortest ends of names that tell them apart, but for names of figures."""
-    shorts = zip(short_names(values), values, strict=True)
-    return {**{short: values[name] for short, name in shorts if short not in KNOWN}, **values}
+    """Return values by name, and by the ends of names that tell them apart, but for names of figures."""
+    ends = Counter(end for name in values for end in ends_of(name))
+    shorts = {end: values[name] for name in values for end in ends_of(name) if ends[end] == 1 and end not in KNOWN}
+    return {**shorts, **values}
 
 
 @define

@@ -24,7 +24,7 @@ from kernbench_builtin.sweeps.expressions.quantities import (
     mistaken_unit,
 )
 from kernbench_core.errors import UsageError
-from kernbench_core.params import did_you_mean
+from kernbench_core.params import closest, did_you_mean
 from kernbench_core.wording import brief
 
 #: How long a text may be, how many parts it may have, and how large an integer may grow.
@@ -99,12 +99,16 @@ class Expression:
         """What it reads, each once, in the order of the text."""
         return tuple(dict.fromkeys(name for name, _ in self._named(self._tree)))
 
-    def require(self, known: Collection[str], what: str) -> None:
-        """Raise UsageError for a name that is none of `known`, which are `what` in the sentence, as "a parameter"."""
+    def require(self, known: Collection[str], what: str, likely: Collection[str] = ()) -> None:
+        """Raise UsageError for a name that is none of `known`, which are `what` in the sentence, as "a parameter".
+
+        One of the `likely` ones is suggested before all others.
+        """
         for name, node in self._named(self._tree):
             if name not in known:
                 longer = [each for each in known if each.endswith(f".{name}")]
-                hint = f" Did you mean {longer[0]!r}?" if len(longer) == 1 else did_you_mean(name, known)
+                near = closest(name, likely) or (longer[0] if len(longer) == 1 else "")
+                hint = f" Did you mean {near!r}?" if near else did_you_mean(name, known)
                 raise self._fault(node, f"{name!r} must be {what}, and there is none of this name.{hint}")
 
     def value(self, values: Mapping[str, object]) -> Known:

@@ -10,7 +10,7 @@ import attrs
 from attrs import define, field
 
 from kernbench_builtin.sweeps.axes import TOPOLOGY, Axis, value_text
-from kernbench_builtin.sweeps.constraints import NamedValues
+from kernbench_builtin.sweeps.constraints import NamedValues, with_short_names
 from kernbench_builtin.sweeps.evaluate import functions_in, objective_of
 from kernbench_builtin.sweeps.expressions import Expression
 from kernbench_builtin.sweeps.objectives import Objective, require_apart
@@ -56,14 +56,15 @@ class PlanCheck:
     def expressions(self) -> tuple[list[Expression], list[str]]:
         """Return the constraints, and all that is wrong with these, with objectives and with the file of figures."""
         problems: list[str] = []
-        known = self.names.of({axis.name: axis.looked_at()[0] for axis in self.plan.axes})
+        values = {axis.name: axis.looked_at()[0] for axis in self.plan.axes}
+        known, varied = self.names.of(values), with_short_names(values)
         where: list[Expression] = []
         objectives: list[Objective] = []
         functions: Collection[str] = ()
         for text in self.plan.where:
             with _noted(problems):
                 where.append(Expression(text, "--where"))
-                where[-1].require(known, "a parameter or a key of the configuration")
+                where[-1].require(known, "a parameter or a key of the configuration", varied)
         with _noted(problems):
             functions = () if self.plan.figures is None else functions_in(self.plan.figures).functions
         for text in self.plan.objectives:

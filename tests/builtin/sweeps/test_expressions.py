@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernbench_builtin.sweeps.constraints import with_short_names
 from kernbench_builtin.sweeps.expressions import Expression
 from kernbench_builtin.sweeps.expressions.quantities import UnitNumber
 from kernbench_core.errors import UsageError
@@ -236,6 +237,20 @@ def test_names_are_looked_for_before_anything_runs() -> None:
         assert str(caught.value) == (
             f"--where '16 < rows', column 6: 'rows' must be a parameter, and there is none of this name.{hint}"
         )
+
+
+def test_any_end_of_an_axis_that_is_unique_names_it_and_is_suggested_first() -> None:
+    """Not only the shortest one; a key of the machine that is as near comes behind."""
+    found = with_short_names({"cube.noc.bandwidth": 1, "system.network.bandwidth": 2, "n": 3})
+    assert found == {"cube.noc.bandwidth": 1, "noc.bandwidth": 1, "system.network.bandwidth": 2,
+                     "network.bandwidth": 2, "n": 3}  # fmt: skip
+    known = [*found, "sip.noc.bandwidth", "noc.bandwidts"]
+    with pytest.raises(UsageError) as caught:
+        Expression("noc.bandwidt < 9", "--where").require(known, "a parameter", found)
+    assert str(caught.value) == (
+        "--where 'noc.bandwidt < 9', column 1: 'noc.bandwidt' must be a parameter, and there is none of this name. "
+        "Did you mean 'noc.bandwidth'?"
+    )
 
 
 def test_a_number_and_a_truth_are_told_apart() -> None:
