@@ -117,7 +117,7 @@ def test_rows_stand_in_a_pipe_in_the_order_of_the_points(
     """One text, whichever process was first; a time has its unit, and the best point its number."""
     folder, done = swept
     rows = rows_in(folder)
-    head, *lines, total, best, spread, more = done.stdout.splitlines()
+    head, *lines, total, best, spread, unmoved, more = done.stdout.splitlines()
     assert head.split() == ["#", "pes", "bandwidth", "status", "time", "cost"]
     assert [line.split()[:5] for line in lines] == [
         [str(row["index"]), str(row["cube.pes"]), *row["system.network.bandwidth"].split(), "ok"]
@@ -125,6 +125,7 @@ def test_rows_stand_in_a_pipe_in_the_order_of_the_points(
     ]
     assert total == f"4 points: 4 ok; kept in {folder}"
     least = min(range(4), key=lambda at: (rows[at]["time"], rows[at]["cost"]))
+    assert unmoved == "bandwidth changed no time"  # of a network that one device does not use
     assert best.startswith(("best: #", "the Pareto front: #")) and f"#{least}" in best
     assert (spread, more) == (NOT_KNOWN, f"more: kernbench report {folder}")
 

@@ -11,7 +11,7 @@ import rich_click as click
 from attrs import define, field
 
 from kernbench_builtin.sweeps.axes import Axis, short_names, value_text
-from kernbench_builtin.sweeps.objectives import parse_objective
+from kernbench_builtin.sweeps.objectives import MEDIAN, SPREAD, parse_objective
 from kernbench_builtin.sweeps.plan import SweepPlan
 from kernbench_builtin.sweeps.points import SweepPoint
 from kernbench_builtin.sweeps.results import RETIMED, SCREEN, figure_text
@@ -21,6 +21,8 @@ from kernbench_core.process.terminal import shown_in_line
 _GAP = 2
 _INDENT = "    "
 _STATUS, _NUMBER = 8, 10
+#: What ranks points that were shaken, and the heads of its columns.
+_SHAKEN = {MEDIAN: "median", SPREAD: "spread"}
 #: Where a range has values that are written with all their digits.
 _INSIDE = (0.0123, 0.3457, 0.7891, 0.9877)
 
@@ -38,6 +40,7 @@ class Rows:
     most: int
     wraps: bool = False
     timed: list[str] = field(init=False)
+    shaken: list[str] = field(init=False)
     fidelity: list[str] = field(init=False)
     how: list[str] = field(init=False)
     names: list[str] = field(init=False)
@@ -47,11 +50,13 @@ class Rows:
         axes = [axis.name for axis in self.plan.axes]
         objectives = [parse_objective(text).name for text in self.plan.objectives]
         self.timed = [] if {"time", "time_ns"} & set(objectives) else ["time"]
+        self.shaken = [name for name in _SHAKEN if self.plan.options.get("shake") and name not in objectives]
         self.fidelity = [] if self.plan.fidelity is None else ["fidelity"]
         self.how = ["timed"] if self.plan.retime else []
         head = ["#", *self.fidelity, *short_names(axes), "status", *self.how, *self.timed, *objectives]
-        values = [max(map(len, self._cells(axis))) for axis in self.plan.axes]
-        numbers = [_NUMBER for _ in (*self.timed, *objectives)]
+        head += [_SHAKEN[name] for name in self.shaken]
+        values = [max(map(len, self._cells(axis)), default=0) for axis in self.plan.axes]
+        numbers = [_NUMBER for _ in (*self.timed, *objectives, *self.shaken)]
         screened, retimed = ([len(SCREEN)] * len(self.fidelity), [len(RETIMED)] * len(self.how))
         least = [len(str(self.most)), *screened, *values, _STATUS, *retimed, *numbers]
         self.names, self.widths = head, [max(pair) for pair in zip(map(len, head), least, strict=True)]
@@ -68,10 +73,11 @@ class Rows:
     def row(self, record: Mapping[str, Any]) -> str:
         """Return the row of a record, with its error below it."""
         numbers = {**{name: record["figures"].get("time_ns") for name in self.timed}, **record["objectives"]}
+        spread = [figure_text(name, record["figures"].get(name)) for name in self.shaken]
         cells = [str(record["index"]), *(record[name] for name in self.fidelity)]
         cells += [_cell(record["values"][axis.name]) for axis in self.plan.axes]
         cells += [record["status"], *(record.get(name, "").partition(":")[0] for name in self.how)]
-        cells += [*(figure_text(name, found) for name, found in numbers.items())]
+        cells += [*(figure_text(name, found) for name, found in numbers.items()), *spread]
         text = self._lines(cells)
         if record["error"] is not None:
             sentence = shown_in_line(record["error"]["sentence"].partition("\n")[0])

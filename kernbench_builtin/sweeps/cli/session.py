@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import rich_click as click
 from attrs import define, field
 
 from kernbench_builtin.machines.cli.project import project_machine
+from kernbench_builtin.sweeps.axes import short_names, value_text
 from kernbench_builtin.sweeps.cli.progress import SweepProgress
 from kernbench_builtin.sweeps.cli.rows import RowPrinter, Rows
 from kernbench_builtin.sweeps.drive import is_failed
@@ -209,37 +211,62 @@ class SweepSession:
         points = points_in_words(len(sweep.records) - full)
         points += "" if sweep.plan.fidelity is None else f" screened, {full} of them run in full"
         left = f"; {sweep.left:,} left, which --resume goes on with" if sweep.left else ""
-        best = _best(sweep)
+        best, parts = _best(sweep, named=self.quiet), f": {parts}" if parts else ""
         if self.quiet:
-            click.echo(shown(f"{points}: {parts}{left_out}{where}{left}{'; ' if best else ''}{best}"))
+            click.echo(shown(f"{points}{parts}{left_out}{where}{left}{'; ' if best else ''}{best}"))
             return
-        click.echo(shown(f"{points}: {parts}{left_out}{where}{left}"))
+        click.echo(shown(f"{points}{parts}{left_out}{where}{left}"))
         for note in (*sweep.notes, *self._fidelity(sweep), *how_timed(sweep.records)):
             click.echo(shown(note))
-        for told in (best, _apart(sweep) if best else ""):
+        for told in (best, _apart(sweep) if best else "", _unmoved(sweep)):
             if told:
-                click.echo(told)
+                click.echo(shown(told))
         if self.folder is not None:
             click.echo(shown(f"more: kernbench report {shlex.quote(self.folder)}"))
 
 
-def _best(sweep: SweepResult) -> str:
-    """Name the best points; "" where nothing says which they are."""
-    best = [str(row["index"]) for row in sweep.best] if sweep.plan.objectives else []
+def _best(sweep: SweepResult, *, named: bool) -> str:
+    """Name the best points, `named` with the values of the first; "" where nothing says which they are."""
+    best = [row["index"] for row in sweep.best] if sweep.plan.objectives else []
     if not best:
         return ""
+    texts = [f"#{number}" for number in best[:_BEST]]
+    what = "best" if len(best) == 1 else "the Pareto front" if len(sweep.plan.objectives) > 1 else "equal best"
+    values = next(record["values"] for record in sweep.records if record["index"] == best[0])
+    if named and values and len(sweep.plan.objectives) == 1:
+        pairs = zip(short_names(values), values.values(), strict=True)
+        texts[0] += f" ({', '.join(f'{name}={value_text(value)}' for name, value in pairs)})"
     more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
-    what = "best" if len(best) == 1 else "the Pareto front"
-    return f"{what}: {', '.join(f'#{number}' for number in best[:_BEST])}{more}"
+    return f"{what}: {', '.join(texts)}{more}"
 
 
 def _apart(sweep: SweepResult) -> str:
     """Say which points may be as good as the best, as far as the spread of their times is known."""
+    best = {row["index"] for row in sweep.best}
     if sweep.alike is None:
-        return "" if len(sweep.records) < 2 or sweep.plan.options.get("shake") else NOT_KNOWN
-    named = ", ".join(f"#{number}" for number in sweep.alike[:_BEST])
-    more = f" and {len(sweep.alike) - _BEST} more" if len(sweep.alike) > _BEST else ""
-    return f"not told apart from it by their spread: {named or 'none'}{more}"
+        all_equal = len(sweep.plan.objectives) == 1 and len(best) == sweep.counts.get("ok")
+        return "" if all_equal or len(sweep.records) < 2 or sweep.plan.options.get("shake") else NOT_KNOWN
+    others = [number for number in sweep.alike if number not in best]
+    named = ", ".join(f"#{number}" for number in others[:_BEST])
+    more = f" and {len(others) - _BEST} more" if len(others) > _BEST else ""
+    return f"not told apart from {'it' if len(best) == 1 else 'them'} by their spread: {named or 'none'}{more}"
+
+
+def _unmoved(sweep: SweepResult) -> str:
+    """Name the axes of a whole grid that changed no time: points that differ in one of them alone took equal times."""
+    if not sweep.plan.is_grid or sweep.left or set(sweep.counts) != {"ok"}:
+        return ""
+    records = [each for each in sweep.records if each.get("fidelity", FULL) == FULL]
+    names, found = [axis.name for axis in sweep.plan.axes], []
+    for name, short in zip(names, short_names(names), strict=True):
+        times: dict[str, list[float]] = {}
+        for record in records:
+            others = repr([record["values"][other] for other in names if other != name])
+            times.setdefault(others, []).append(record["figures"].get("time_ns", math.nan))
+        several = [each for each in times.values() if len(each) > 1]
+        if several and all(min(each) == max(each) for each in several):
+            found.append(short)
+    return f"{', '.join(found)} changed no time" if found else ""
 
 
 def _plan(shell: Shell, bench: str, asked: dict[str, Any]) -> SweepPlan:

@@ -20,6 +20,7 @@ from kernbench_core.plugins import Plugins
 from kernbench_core.runs.bench_run import configure
 from kernbench_core.spread import NOT_KNOWN, TimeSpread
 from kernbench_core.topology.compilation import compile_topology
+from kernbench_core.units import format_time
 
 SMALL = {"M": 64, "N": 64, "K": 64}
 
@@ -145,13 +146,21 @@ def test_points_of_a_sweep_are_shaken(plugins: Plugins, shaken: Callable[..., Sh
     assert done.plan.options == {"data": False, "shake": 3, "shake_seed": 2}
 
 
-def test_a_sweep_says_what_its_spreads_say(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_says_what_its_spreads_say(
+    plugins: Plugins, shaken: Callable[..., Shaken], capsys: pytest.CaptureFixture[str]
+) -> None:
     """A tile beyond the matrix changes nothing."""
     words = ["sweep", "gemm", "--topology", "tiny", "--no-data", "-p", "M=64", "-p", "N=64", "--objective", "time"]
     assert main([*words, "-p", "K=64,128", "--shake", "3"], plugins) == 0
     assert "best: #0\nnot told apart from it by their spread: none\n" in capsys.readouterr().out
     assert main([*words, "-p", "K=64", "-p", "tile_m=64,128", "--shake", "3"], plugins) == 0
-    assert "the Pareto front: #0, #1\nnot told apart from it by their spread: #1\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "equal best: #0, #1\nnot told apart from them by their spread: none\ntile_m changed no time\n" in out
+    rows = [line.split("  ") for line in out.splitlines() if line[:1] in ("#", "0")]
+    head, first = ([cell.strip() for cell in row if cell] for row in rows)
+    total = shaken().total
+    assert head[-2:] == ["median", "spread"]
+    assert first[-2:] == [format_time(total.median_ns), format_time(total.width_ns)]
     assert main([*words, "-p", "K=64,128"], plugins) == 0
     assert f"best: #0\n{NOT_KNOWN}\n" in capsys.readouterr().out
     assert main([*words, "-p", "K=64"], plugins) == 0
