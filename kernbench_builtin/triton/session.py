@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import evolve
 
 from kernbench_builtin.triton import simulation
-from kernbench_builtin.triton.host_arrays import DeviceCopies, HeldArgument
-from kernbench_builtin.triton.language.blocks import TensorDescriptor
+from kernbench_builtin.triton.host_arrays import DeviceCopies
+from kernbench_builtin.triton.host_launch import launched
 from kernbench_builtin.triton.modules import imports, torch_cuda
-from kernbench_builtin.triton.placement import ArrayPlace, LaunchShape
+from kernbench_builtin.triton.placement import ArrayPlace
 from kernbench_builtin.triton.recipe import ScriptRecipe
-from kernbench_builtin.triton.scalars import mapped
 from kernbench_builtin.triton.simulation import facts_of
-from kernbench_builtin.triton.storage import AskedAddresses, StorageView, addresses_of, reached, restored, view_of
+from kernbench_builtin.triton.storage import AskedAddresses, restored
 from kernbench_core.callsite import call_site
 from kernbench_core.errors import UsageError
 from kernbench_core.host.host_program import FIGURES
-from kernbench_core.host.launch_arguments import deal_programs
 from kernbench_core.kernel.bridge import Finished, Guest
-from kernbench_core.messages import Launch
 from kernbench_core.process.interrupt import Alarm, WallTime
 from kernbench_core.runs.bench_run import run
 
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
     from kernbench_builtin.triton.simulation import JitLaunch, JitTuning, MachineFacts
     from kernbench_core.callsite import CallSite
     from kernbench_core.host.bench import Bench
-    from kernbench_core.host.host_program import LaunchHandle
     from kernbench_core.host.runtime import Runtime
     from kernbench_core.runs.result import RunResult
     from kernbench_core.spread import TimeSpread
@@ -94,7 +90,7 @@ class HeldMachine:
     def launch(self, asked: JitLaunch, *, kept: bool = True) -> LaunchFigures:
         """Run a kernel, write what it wrote to the host's arrays if that is to be kept, and return its figures."""
         figures: LaunchFigures = self._ask(
-            lambda copies: copies.rt.figures_of(_launched(copies, asked, kept), for_program=False)
+            lambda copies: copies.rt.figures_of(launched(copies, asked, kept), for_program=False)
         )
         self.launched += 1
         self._recipe.note(asked)
@@ -171,77 +167,13 @@ class Trials:
         topology, options = self._given
 
         def program(rt: Runtime, **_: object) -> None:
-            _launched(DeviceCopies(rt, []), asked, kept=False)
+            launched(DeviceCopies(rt, []), asked, kept=False)
 
         usual = {**_USUAL, "verify_data": False, **options, **self._shake}
         shaken = run(ScriptRecipe().bench(program, asked.name), topology=topology, **usual).shake
         assert shaken is not None, "it was asked for"
         spread: TimeSpread = shaken.phases["kernel"]
         return spread
-
-
-def _launched(copies: DeviceCopies, asked: JitLaunch, kept: bool) -> LaunchHandle:
-    """Launch on the device what the host's code asks for, with the host's arrays."""
-    rt = copies.rt
-    views: dict[str, StorageView] = {}
-    arrays = dict(each for given in asked.arguments.items() for each in _parts(*given))
-    for name, value in arrays.items():
-        view = view_of(_base(value), f"argument {name!r} of kernel {asked.name!r}")
-        if view is not None:
-            views[name] = view
-    views.update(reached(views, asked.reachable, f"an array that kernel {asked.name!r} reaches by its address"))
-    shapes = {name: _shape(_base(value)) for name, value in arrays.items()}
-    launch = LaunchShape.of(asked.grid, [site.sip for site in rt.pes], asked.of_compile_time)
-    held = copies.hold(views, shapes, launch, asked.name)
-    if asked.reachable:
-        asked.kernel.addresses = addresses_of(held.values())  # type: ignore[attr-defined]  # of a jit function
-    arguments = {name: _on_device(name, value, held) for name, value in asked.arguments.items()}
-    programs, grid = deal_programs([site.index for site in rt.pes], asked.grid)
-    tensors = [each.held.tensor for each in held.values()]
-    handle = rt.submit(Launch(asked.kernel, arguments, grid, programs), tensors, asked.name)
-    handle.site = asked.site
-    rt.wait(handle)
-    if kept:
-        copies.read_back(held.values(), asked.name)
-    else:
-        copies.forget(held.values())
-    return handle
-
-
-def _base(value: object) -> Any:
-    return value.base if isinstance(value, TensorDescriptor) else value
-
-
-def _shape(array: Any) -> tuple[int, ...]:
-    """Return the shape of an array whose elements are in order without holes, and () of all others."""
-    flags = getattr(array, "flags", None)
-    in_order = flags.c_contiguous if flags is not None else getattr(array, "is_contiguous", bool)()
-    return tuple(array.shape) if in_order else ()
-
-
-def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield an argument, or what is in it where it is a tuple, with the name of each."""
-    if not isinstance(value, tuple):
-        yield name, value
-        return
-    for place, each in zip(_places(value), value, strict=True):
-        yield from _parts(f"{name}{place}", each)
-
-
-def _places(value: tuple[object, ...]) -> Iterable[str]:
-    fields = getattr(value, "_fields", None)
-    return (f"[{at}]" for at in range(len(value))) if fields is None else (f".{field}" for field in fields)
-
-
-def _on_device(name: str, value: object, held: Mapping[str, HeldArgument]) -> object:
-    """Give an argument as the device has it: an array's pointer, a descriptor of what is there, a tuple of such."""
-    if isinstance(value, tuple):
-        places = iter(_places(value))
-        return mapped(lambda each: _on_device(f"{name}{next(places)}", each, held), value)
-    if name not in held:
-        return value
-    pointer = held[name].pointer
-    return evolve(value, base=pointer) if isinstance(value, TensorDescriptor) else pointer
 
 
 NOTHING_SHAKEN: Final = (
