@@ -55,11 +55,13 @@ class HeldArgument:
 class DeviceCopies:
     """The storages of the host that the device of `rt` holds. What the host changed is there when a launch begins.
 
-    Triton's tensors are on the device when a kernel is launched, so moving them takes no simulated time.
+    Triton's tensors are on the device when a kernel is launched, so moving them takes no simulated time. A storage that
+    `beside` holds, of another run, lies as it does there.
     """
 
     rt: Runtime
     places: list[ArrayPlace] = field(factory=list)
+    beside: DeviceCopies | None = None
     _held: list[DeviceCopy] = field(factory=list)
 
     def hold(
@@ -80,33 +82,39 @@ class DeviceCopies:
                         f"arguments {crossing.name!r} and {name!r} of kernel {kernel!r} must be apart in memory, or "
                         f"one inside the other, not overlap; give a copy of {name!r}."
                     )
-            if inside is None:
-                whole = typed(view.storage, view.dtype)
-                found_place = place(
-                    self.rt.use_placement(), launch, name, shapes.get(name, ()), len(whole), whole.itemsize
-                )
-            held = self._of(view, found_place) if inside is None else inside.held
+            held = self._of(view, *self._where(view, name, shapes, launch)) if inside is None else inside.held
             found[name] = HeldArgument(name, view, held, _pointer(view, held, name, kernel))
         return found
 
-    def _of(self, view: StorageView, where: ArrayPlace) -> DeviceCopy:
+    def holding(self, view: StorageView) -> DeviceCopy | None:
+        """Return what holds a storage already, None where a launch that gets it would place it."""
+        address, nbytes = view.address, len(view.storage)
+        there = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes))
+        return next((each for each in there if each.owner() is not None and _fits(each, view)), None)
+
+    def _where(
+        self, view: StorageView, name: str, shapes: Mapping[str, Sequence[int]], launch: LaunchShape
+    ) -> tuple[ArrayPlace, str]:
+        """Choose where a storage that is new here is to lie, and of what dtype its tensor is."""
+        known = self.beside and self.beside.holding(view)
+        if known:
+            return known.place, known.tensor.dtype
+        whole = typed(view.storage, view.dtype)
+        how = self.rt.use_placement()
+        return place(how, launch, name, shapes.get(name, ()), len(whole), whole.itemsize), view.dtype
+
+    def _of(self, view: StorageView, where: ArrayPlace, dtype: str) -> DeviceCopy:
         """Return what holds a storage, refreshed; a tensor whose storage is gone is taken for one like it.
 
         Another array may begin where one did that is gone: it lies where it is put now.
         """
         address, nbytes = view.address, len(view.storage)
-        there = (each for each in self._held if (each.address, each.nbytes) == (address, nbytes))
-        same = (each for each in there if each.owner() is not None and _fits(each, view))
-        held = next(same, None) or next((each for each in self._held if _free_for(each, view, where)), None)
+        held = self.holding(view) or next((each for each in self._held if _free_for(each, view, where)), None)
         # whether one that is gone began here is a matter of the host's memory, which no time may depend on
-        self._held = [
-            each for each in self._held if each is held or each.owner() is None or not _meets(each, view)
-        ]
+        self._held = [each for each in self._held if each is held or each.owner() is None or not _meets(each, view)]
         if held is None:
-            whole = typed(view.storage, view.dtype) if nbytes else np.zeros(1, typed(view.storage, view.dtype).dtype)
-            tensor = self.rt.tensor(
-                whole, view.dtype, name=where.name, resident=True, placement=placement(where)
-            )
+            whole = typed(view.storage, dtype) if nbytes else np.zeros(1, typed(view.storage, dtype).dtype)
+            tensor = self.rt.tensor(whole, dtype, name=where.name, resident=True, placement=placement(where))
             held = DeviceCopy(address, nbytes, tensor, where, view.storage.copy(), None)
             self._held.append(held)
             self.places.append(where)

@@ -45,16 +45,18 @@ _USUAL: Final = {"race_by": "program", "materialize": "on_demand"}
 class HeldMachine:
     """A run of `kb.run` with these options, between `begin` and `end`; `name` is what its result calls it.
 
-    The manifest has what `recipe` says; where arrays come to lie is added to `places`. `make` runs its bench, where
-    that is not `kb.run`.
+    The manifest has what `recipe` says; where arrays come to lie is added to `places`: those that `beside` holds lie as
+    there. `make` runs its bench, where that is not `kb.run`.
     """
 
     def __init__(
         self, topology: str | Path | Mapping[str, object], options: Mapping[str, Any], name: str = "triton",
         recipe: ScriptRecipe | None = None, make: MakeRun | None = None, places: list[ArrayPlace] | None = None,
-        timed: dict[str, CallSite | None] | None = None,
+        timed: dict[str, CallSite | None] | None = None, beside: DeviceCopies | None = None,
     ) -> None:  # fmt: skip
         self.launched = 0
+        self._copies: DeviceCopies | None = None
+        self._beside = beside
         self.places: list[ArrayPlace] = [] if places is None else places
         self._name = name
         self._recipe = ScriptRecipe() if recipe is None else recipe.again()
@@ -76,6 +78,11 @@ class HeldMachine:
     def open(self) -> bool:
         """Whether the run goes on: it has begun, and neither ended nor failed."""
         return self._guest is not None and not self._guest.over
+
+    @property
+    def copies(self) -> DeviceCopies | None:
+        """The arrays that the device holds; None where the run is not open."""
+        return self._copies if self.open else None
 
     def begin(self) -> None:
         """Begin the run."""
@@ -129,7 +136,8 @@ class HeldMachine:
     def _run(self) -> RunResult:
         def program(rt: Runtime, **_: object) -> None:
             assert self._guest is not None
-            copies, answer, self._known = DeviceCopies(rt, self.places), None, rt.shared.timed
+            copies = self._copies = DeviceCopies(rt, self.places, self._beside)
+            answer, self._known = None, rt.shared.timed
             self._known.update(self._timed)
             while (request := self._guest.ask(answer)) is not None:
                 try:
@@ -143,7 +151,7 @@ class HeldMachine:
 class Trials:
     """Launches whose data nobody gets, each on a machine of its own; what was `seen` is not simulated again.
 
-    `shake` are the options of that name.
+    Arrays that the run holds, the copies `beside`, lie as they do there. `shake` are the options of that name.
     """
 
     def __init__(
@@ -152,22 +160,22 @@ class Trials:
         self.seen: dict[object, LaunchFigures] = {}
         self._given, self._shake = (topology, options), shake
 
-    def launch(self, asked: JitLaunch) -> LaunchFigures:
+    def launch(self, asked: JitLaunch, beside: DeviceCopies | None) -> LaunchFigures:
         """Run a kernel on a machine on which nothing ran before, and return its figures."""
         key = asked.likeness
         if key not in self.seen:
-            machine = HeldMachine(*self._given)
+            machine = HeldMachine(*self._given, beside=beside)
             machine.begin()
             self.seen[key] = machine.launch(asked, kept=False)
             machine.abandon()
         return self.seen[key]
 
-    def shaken(self, asked: JitLaunch) -> TimeSpread:
+    def shaken(self, asked: JitLaunch, beside: DeviceCopies | None) -> TimeSpread:
         """Return what the kernel takes on machines that are the same but for a thousandth."""
         topology, options = self._given
 
         def program(rt: Runtime, **_: object) -> None:
-            launched(DeviceCopies(rt, []), asked, kept=False)
+            launched(DeviceCopies(rt, [], beside), asked, kept=False)
 
         usual = {**_USUAL, "verify_data": False, **options, **self._shake}
         shaken = run(ScriptRecipe().bench(program, asked.name), topology=topology, **usual).shake
@@ -302,8 +310,9 @@ class TritonRun:
         asked = evolve(asked, reachable=self._addresses.arrays())
         if self._trying:
             if self._spreads is not None:
-                self._spreads.append(self._trials.shaken(asked))
-            return self._trials.launch(asked)
+                self._spreads.append(self._trials.shaken(asked, self._machine.copies))
+            return self._trials.launch(asked, self._machine.copies)
+        self._trials.seen.clear()  # it may place arrays, where trials to come find them
         figures = self._open_machine().launch(asked)
         self._launches.append(figures)
         return figures

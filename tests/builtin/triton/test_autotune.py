@@ -119,6 +119,36 @@ def test_the_fastest_is_chosen_once_for_each_key() -> None:
     assert first.line.endswith("fastest of 3")
 
 
+def test_trials_find_arrays_where_the_launch_finds_them() -> None:
+    """Where earlier launches of the run put them; not where a run put them that an error ended, nor a trial's grid."""
+    blocks, n = (128, 1024), 1 << 13
+
+    def ran(config: int, ends: bool) -> tuple[list[float], list[str]]:
+        """Launch after others, with one block or by trials of all; return the times, and where arrays came to lie."""
+        x, y, other = (np.ones(n, np.float32) for _ in range(3))
+        with kb.triton("default") as sim:
+            scaling()[grid](x, other, n, BLOCK=64)
+            if ends:
+                refused(lambda: scaling()[(1,)](x, y, 2 * n, BLOCK=2 * n))
+            if config:
+                scaling()[grid](x, y, n, BLOCK=config)
+                times = [sim.launches[-1].time_ns]
+            else:
+                scaling(tuned(blocks))[grid](x, y, n)
+                times = [trial.time_ns or 0.0 for trial in sim.tunings[0].trials]
+        return times, [str(place) for place in sim.places]
+
+    fastest = []
+    for ends in (False, True):
+        direct = [ran(block, ends) for block in blocks]
+        times, places = ran(0, ends)
+        assert times == pytest.approx([time for (time,), _ in direct], rel=0.02)
+        best = times.index(min(times))
+        assert places == direct[best][1]
+        fastest.append((blocks[best], times[best]))
+    assert fastest[1][1] < 0.5 * fastest[0][1], "near the programs, where no launch of the run placed them"
+
+
 def test_decorators_stack_in_any_order() -> None:
     """An argument is computed from what the configuration gives, and from what the launch gives."""
     import_order = []
