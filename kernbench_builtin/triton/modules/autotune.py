@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from kernbench_builtin.triton.kernel import Launchable
 from kernbench_builtin.triton.simulation import JitTuning, Trial, current
@@ -56,8 +56,9 @@ class JitConfig:
 
     def all_kwargs(self) -> dict[str, Any]:
         """Return what a launch is given: the values, and the hints that are set."""
-        hints = {"num_warps": self.num_warps, "num_ctas": self.num_ctas, "num_stages": self.num_stages}
-        return {**self.kwargs, **hints, **({} if self.maxnreg is None else {"maxnreg": self.maxnreg})}
+        names = ("num_warps", "num_ctas", "num_stages", "maxnreg")
+        hints = {name: getattr(self, name) for name in names}
+        return {**self.kwargs, **{name: value for name, value in hints.items() if value is not None}}
 
     def __str__(self) -> str:
         return ", ".join(f"{name}: {value}" for name, value in self.all_kwargs().items())
@@ -118,16 +119,6 @@ class Heuristics(Launchable):
         return self.fn.run(*args, grid=grid, warmup=warmup, **named)
 
 
-@frozen
-class _Settings:
-    """What `triton.autotune` is given beside configurations and key."""
-
-    zeroed: tuple[str, ...] = ()
-    pruning: Pruning = field(factory=Pruning)
-    pre_hook: Hook | None = None
-    post_hook: Hook | None = None
-
-
 class Autotuner(Launchable):
     """A kernel for which the fastest of some configurations is chosen, once for each key."""
 
@@ -153,7 +144,7 @@ class Autotuner(Launchable):
         while isinstance(base, Launchable):
             base = base.fn
         self.base_fn = base
-        self.pre_hook = pre_hook or _no_hook
+        self.pre_hook = pre_hook or self._zero_named
         self.post_hook = post_hook or _no_hook
         self.nargs: Values | None = None
         self.configs = list(configs)
@@ -161,9 +152,8 @@ class Autotuner(Launchable):
         self.keys = list(key)
         self.cache: dict[tuple[object, ...], JitConfig] = {}
         self.best_config: JitConfig | None = None
-        pruning = Pruning.of(prune_configs_by)
+        pruning = self._pruning = Pruning.of(prune_configs_by)
         self.perf_model, self.early_config_prune, self.configs_top_k = pruning.model, pruning.early, pruning.top
-        self._settings = _Settings(tuple(self.reset_to_zero), pruning, pre_hook, post_hook)
         if not self.configs:
             raise UsageError(
                 f"triton.autotune of kernel {self.__name__!r} must be given a configuration at least, not none; write "
@@ -171,20 +161,26 @@ class Autotuner(Launchable):
             )
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **named: Any) -> Any:
-        """Launch the kernel with the configuration that is the fastest for arguments like these."""
+        """Launch the kernel with the configuration that is the fastest for arguments like these.
+
+        `warmup` prepares each configuration, and tries none.
+        """
         arguments = dict(zip(self.arg_names, args, strict=False))
+        if warmup:
+            left = self._left(arguments, named)
+            return [self.fn.run(*args, grid=grid, warmup=True, **named, **config.all_kwargs()) for config in left]
         key = self._key({**arguments, **named})
         if key not in self.cache:
             self.cache[key] = self._fastest(args, grid, named, arguments)
         config = self.best_config = self.cache[key]
         chosen = {**named, **config.all_kwargs()}
-        if config.pre_hook is not None and not warmup:
+        if config.pre_hook is not None:
             config.pre_hook({**arguments, **chosen})
-        return self.fn.run(*args, grid=grid, warmup=warmup, **chosen)
+        return self.fn.run(*args, grid=grid, warmup=False, **chosen)
 
     def prune_configs(self, named: Values) -> list[JitConfig]:
         """Return the configurations to try for the arguments in `nargs`, for a class that tunes in its own way."""
-        return self._settings.pruning.left(self.configs, self.nargs or {}, named)
+        return self._pruning.left(self.configs, self.nargs or {}, named)
 
     def _bench(self, *args: Any, config: JitConfig, grid: Any, **named: Any) -> list[float]:
         """Return what a configuration takes, in ms, for a class that tunes in its own way; inf if it does not run."""
@@ -195,13 +191,18 @@ class Autotuner(Launchable):
         values = [_plain(given[name]) for name in self.keys if name in given]
         return (*values, *(str(value.dtype) for value in given.values() if hasattr(value, "dtype")))
 
-    def _fastest(self, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> JitConfig:
-        configs = self._settings.pruning.left(self.configs, arguments, named)
+    def _left(self, arguments: Values, named: Values) -> list[JitConfig]:
+        """Return the configurations to try; UsageError where there is none."""
+        configs = self._pruning.left(self.configs, arguments, named)
         if not configs:
             raise UsageError(
                 f"prune_configs_by of kernel {self.__name__!r} must leave a configuration, not none of "
                 f"{len(self.configs)}; keep one."
             )
+        return configs
+
+    def _fastest(self, args: Sequence[Any], grid: Any, named: Values, arguments: Values) -> JitConfig:
+        configs = self._left(arguments, named)
         if len(configs) == 1:
             return configs[0]
         simulation = current(f"kernel {self.__name__!r}")
@@ -216,7 +217,9 @@ class Autotuner(Launchable):
             tuning = self._shaken(tuning, lambda at, found: self._tried(configs[at], *asked, found))
         simulation.tuned(tuning)
         assert tuning.best is not None, "one of those that ran"
-        return configs[trials.index(tuning.best)]
+        best = configs[trials.index(tuning.best)]
+        self.pre_hook({**given, **best.all_kwargs()}, reset_only=True)
+        return best
 
     def _shaken(self, tuning: JitTuning, try_again: Callable[[int, list[TimeSpread]], object]) -> JitTuning:
         """Have the fastest configurations run again on machines that are the same but for a thousandth."""
@@ -234,26 +237,36 @@ class Autotuner(Launchable):
         self, config: JitConfig, args: Sequence[Any], grid: Any, named: Values, arguments: Values,
         spreads: list[TimeSpread] | None = None,
     ) -> Trial:  # fmt: skip
-        settings, chosen = self._settings, {**named, **config.all_kwargs()}
+        chosen = {**named, **config.all_kwargs()}
         given = {**arguments, **chosen}
-        hooked = bool(config.pre_hook or settings.pre_hook or settings.zeroed)
-        reason = ""
-        with current(f"kernel {self.__name__!r}").trying(given.values(), hooked, spreads):
-            for name in settings.zeroed:
-                _zero(self.__name__, name, given)
-            if settings.pre_hook is not None:
-                settings.pre_hook(given)
+        hooked = self.user_defined_pre_hook or self.user_defined_post_hook or self.reset_to_zero or config.pre_hook
+        with current(f"kernel {self.__name__!r}").trying(given.values(), bool(hooked), spreads):
             if config.pre_hook is not None:
                 config.pre_hook(given)
+            self.pre_hook(given)
             try:
-                return Trial(str(config), self.fn.run(*args, grid=grid, **chosen).time_ns)
-            except _FAULTS:
-                raise
-            except KernbenchError as error:
-                reason = str(error)
-            if settings.post_hook is not None:
-                settings.post_hook(given, exception=None)
-        return Trial(str(config), None, reason)
+                figures = self.fn.run(*args, grid=grid, **chosen)
+            except Exception as error:
+                self.post_hook(given, exception=error)
+                if isinstance(error, _FAULTS) or not isinstance(error, KernbenchError):
+                    raise
+                return Trial(str(config), None, str(error))
+            self.post_hook(given, exception=None)
+        return Trial(str(config), figures.time_ns)
+
+    def _zero_named(self, given: Values, reset_only: bool = False) -> None:
+        """Fill with zeros what `reset_to_zero` names: before each trial, and once more when all are over."""
+        for name in self.reset_to_zero:
+            if name not in given:
+                raise UsageError(
+                    f"reset_to_zero of kernel {self.__name__!r} must name arguments of its launches, not {name!r}; "
+                    "correct the name."
+                )
+            array = given[name]
+            if hasattr(array, "zero_"):
+                array.zero_()
+            elif array is not None:
+                np.asarray(array)[...] = 0
 
 
 def _no_hook(*_: object, **__: object) -> None:
@@ -263,18 +276,6 @@ def _no_hook(*_: object, **__: object) -> None:
 def _plain(value: Any) -> object:
     """Return what of a key's value tells it from others: an array's shape, else the value."""
     return tuple(value.shape) if hasattr(value, "shape") else getattr(value, "value", value)
-
-
-def _zero(kernel: str, name: str, given: Values) -> None:
-    if name not in given:
-        raise UsageError(
-            f"reset_to_zero of kernel {kernel!r} must name arguments of its launches, not {name!r}; correct the name."
-        )
-    array = given[name]
-    if hasattr(array, "zero_"):
-        array.zero_()
-    else:
-        np.asarray(array)[...] = 0
 
 
 def autotune(

@@ -183,11 +183,74 @@ def test_hooks_and_zeroed_arguments_leave_no_trace_of_trials() -> None:
         chosen = kernel.best_config.kwargs["BLOCK"]
         assert seen == [(16, 1.0), (64, 1.0), (chosen, 1.0)]
         assert x.tolist() == [2.0] * 40
-        assert y.tolist() == [4.0] * 8 + [5.0] * 32
+        assert y.tolist() == [4.0] * 8 + [0.0] * 32, "zeroed before the launch, too"
         wrong = scaling(tuned((16, 32), reset_to_zero=["z_ptr"]))
         assert refused(lambda: wrong[grid](x, y, 8)) == (
             "reset_to_zero of kernel 'scale_kernel' must name arguments of its launches, not 'z_ptr'; correct the name."
         )
+
+
+def summing(*wrappers: Any) -> Any:
+    """Give a kernel that adds the sum of a vector onto a number."""
+    import triton
+    import triton.language as tl
+
+    def sum_kernel(x_ptr: Any, out_ptr: Any, n: Any, BLOCK: tl.constexpr) -> None:  # noqa: N803
+        at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.atomic_add(out_ptr, tl.sum(tl.load(x_ptr + at, mask=at < n, other=0.0)))
+
+    kernel = triton.jit(sum_kernel)
+    for wrap in reversed(wrappers):
+        kernel = wrap(kernel)
+    return kernel
+
+
+def test_what_is_zeroed_is_so_before_each_launch_that_tunes() -> None:
+    """Not before one whose key is known, nor by `warmup`; `restore_value` leaves what was there, None is left alone."""
+    x, out = np.ones(128, np.float32), np.full(1, 5, np.float32)
+    with kb.triton("tiny") as sim:
+        zeroing = summing(tuned((16, 64), reset_to_zero=["out_ptr"], restore_value=["x_ptr"]))
+        kernels = zeroing.warmup(x, out, 100, grid=grid)
+        assert (len(kernels), out.tolist(), sim.tunings) == (2, [5.0], [])
+        sums = []
+        for n in (100, 128, 128):
+            zeroing[grid](x, out, n)
+            sums += out.tolist()
+        assert sums == [100.0, 128.0, 256.0]
+        summing(tuned((16, 64), restore_value=["out_ptr"]))[grid](x, out, 100)
+        assert out.tolist() == [356.0]
+        zeroing.pre_hook({"out_ptr": None}, reset_only=True)
+    assert x.tolist() == [1.0] * 128
+
+
+def test_hooks_are_called_as_triton_calls_them() -> None:
+    """A configuration's own, then the tuner's in place of its zeroing, then that after the trial, with what failed."""
+    x, out = np.ones(128, np.float32), np.full(1, 5, np.float32)
+    calls: list[object] = []
+
+    def before(given: Any, reset_only: bool = False) -> None:
+        calls.append(("before", given["BLOCK"], reset_only))
+
+    def after(given: Any, exception: Exception | None) -> None:
+        calls.append(("after", given["BLOCK"], type(exception).__name__))
+
+    with kb.triton("tiny"):
+        import triton
+
+        own = triton.Config({"BLOCK": 64}, pre_hook=lambda given: calls.append(("own", given["BLOCK"])))
+        hooks: Any = {"pre_hook": before, "post_hook": after, "reset_to_zero": ["out_ptr"]}
+        kernel = summing(tuned((own, 1 << 22), **hooks))
+        for n in (100, 100):
+            kernel[grid](x, out, n)
+            calls.append(out.tolist())
+        assert calls == [
+            ("own", 64), ("before", 64, False), ("after", 64, "NoneType"),
+            ("before", 1 << 22, False), ("after", 1 << 22, "TcmOverflowError"),
+            ("before", 64, True), ("own", 64), [105.0], ("own", 64), [205.0],
+        ]  # fmt: skip
+        calls.clear()
+        assert "grid must be" in refused(lambda: summing(tuned((16, 64), post_hook=after))[(2, 2, 2, 2)](x, out, 3))
+        assert calls == [("after", 16, "UsageError")]
 
 
 def test_configurations_are_pruned() -> None:
