@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 
 from kernbench_builtin.triton.kernel import Launchable
 from kernbench_builtin.triton.simulation import JitTuning, Trial, current
+from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import (
     DeadlockError,
     ExecutionError,
@@ -168,12 +169,12 @@ class Autotuner(Launchable):
         arguments = dict(zip(self.arg_names, args, strict=False))
         if warmup:
             left = self._left(arguments, named)
-            return [self.fn.run(*args, grid=grid, warmup=True, **named, **config.all_kwargs()) for config in left]
+            return [self.fn.run(*args, grid=grid, warmup=True, **self._with(named, config)) for config in left]
         key = self._key({**arguments, **named})
         if key not in self.cache:
             self.cache[key] = self._fastest(args, grid, named, arguments)
         config = self.best_config = self.cache[key]
-        chosen = {**named, **config.all_kwargs()}
+        chosen = self._with(named, config)
         if config.pre_hook is not None:
             config.pre_hook({**arguments, **chosen})
         return self.fn.run(*args, grid=grid, warmup=False, **chosen)
@@ -190,6 +191,17 @@ class Autotuner(Launchable):
     def _key(self, given: Values) -> tuple[object, ...]:
         values = [_plain(given[name]) for name in self.keys if name in given]
         return (*values, *(str(value.dtype) for value in given.values() if hasattr(value, "dtype")))
+
+    def _with(self, named: Values, config: JitConfig) -> dict[str, Any]:
+        """Return the named arguments of a launch with those of a configuration; UsageError where one is in both."""
+        chosen = config.all_kwargs()
+        if twice := [name for name in chosen if name in named]:
+            each = "it" if len(twice) == 1 else "them"
+            raise UsageError(
+                f"the launch of kernel {self.__name__!r} at {describe_site(call_site())} must not give "
+                f"{', '.join(twice)}, as triton.autotune chooses {each}; leave {each} out."
+            )
+        return {**named, **chosen}
 
     def _left(self, arguments: Values, named: Values) -> list[JitConfig]:
         """Return the configurations to try; UsageError where there is none."""
@@ -237,7 +249,7 @@ class Autotuner(Launchable):
         self, config: JitConfig, args: Sequence[Any], grid: Any, named: Values, arguments: Values,
         spreads: list[TimeSpread] | None = None,
     ) -> Trial:  # fmt: skip
-        chosen = {**named, **config.all_kwargs()}
+        chosen = self._with(named, config)
         given = {**arguments, **chosen}
         hooked = self.user_defined_pre_hook or self.user_defined_post_hook or self.reset_to_zero or config.pre_hook
         with current(f"kernel {self.__name__!r}").trying(given.values(), bool(hooked), spreads):

@@ -253,6 +253,28 @@ def test_hooks_are_called_as_triton_calls_them() -> None:
         assert calls == [("after", 16, "UsageError")]
 
 
+def test_what_a_configuration_gives_is_not_to_be_given_again() -> None:
+    """Hints included, in trials and later; those that a configuration leaves to the launch may be."""
+    x = np.ones(40, np.float32)
+    with kb.triton("tiny"):
+        import triton
+
+        kernel = scaling(tuned((16, 32)))
+        launch: Any = lambda **named: kernel[grid](x, x, 40, **named)  # noqa: E731 - of one line, which is told
+        here = f"the launch of kernel 'scale_kernel' at {__file__}:{launch.__code__.co_firstlineno} must not give"
+        assert refused(lambda: launch(BLOCK=8)) == f"{here} BLOCK, as triton.autotune chooses it; leave it out."
+        assert refused(lambda: launch(num_warps=2, BLOCK=8)) == (
+            f"{here} BLOCK, num_warps, as triton.autotune chooses them; leave them out."
+        )
+        assert "BLOCK" in refused(lambda: kernel[grid](x, x, 40, 8)) and x.tolist() == [1.0] * 40
+        kernel[grid](x, x, 40)
+        assert " must not give BLOCK, " in refused(lambda: kernel[grid](x, x, 40, BLOCK=8))
+        only = triton.Config({"BLOCK": 16}, num_warps=None)
+        scaling(tuned((only,)))[grid](x, x, 40, num_warps=2)
+        assert " must not give BLOCK, " in refused(lambda: scaling(tuned((only,)))[grid](x, x, 40, BLOCK=8))
+    assert x.tolist() == [4.0] * 40
+
+
 def test_configurations_are_pruned() -> None:
     """By a function of the arguments, then by a model of which the least are kept."""
     x = np.ones(40, np.float32)
