@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import re
 import sys
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
@@ -132,8 +134,10 @@ class JitFunction(Launchable):
 
     @functools.cached_property
     def src(self) -> str:
-        """The kernel's source."""
-        return inspect.getsource(self.fn)
+        """The kernel's source, from its `def` on, without decorators; of a lambda its line."""
+        lines = inspect.getsource(self.fn)
+        found = re.search(r"^[ \t]*(?=def\s)", lines, re.MULTILINE)
+        return textwrap.dedent(lines[found.start() :] if found else lines)
 
     @functools.cached_property
     def cache_key(self) -> str:
