@@ -62,6 +62,7 @@ def _scope(*args: Any, **named: Any) -> Iterator[None]:
     yield
 
 
+_DRIVER = driver.TritonDriver()
 _KNOBS = ("compilation", "runtime", "cache", "nvidia", "amd", "language", "build", "autotuning", "redis", "proton")
 _VIEWER = dict.fromkeys(
     ("parse", "print_tree"), _refused("triton.profiler.viewer", "see `kernbench report`, or `kernbench run --json`")
@@ -94,6 +95,7 @@ _BELOW: Mapping[str, Mapping[str, object]] = {
     "runtime._allocation": {"NullAllocator": type("NullAllocator", (), {})},
     "runtime.autotuner": {**_AUTOTUNE, **_ERRORS},
     "runtime.errors": _ERRORS,
+    "runtime.driver": {"driver": _DRIVER},
     "runtime.cache": {"triton_key": lambda: "kernbench"},
     "compiler": {"CompiledKernel": CompiledKernel},
     "compiler.compiler": {"CompiledKernel": CompiledKernel, "triton_key": lambda: "kernbench"},
@@ -120,7 +122,7 @@ def modules() -> dict[str, ModuleType]:
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(made[parent], last, module)
-    made["triton.runtime"].driver = driver.TritonDriver()
+    made["triton.runtime"].driver = _DRIVER  # in place of the module of that name
     return made
 
 

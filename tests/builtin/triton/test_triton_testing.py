@@ -118,4 +118,7 @@ def test_the_device_is_the_machine() -> None:
         assert min(by_registers, found["max_shared_mem"] // compiled.metadata.shared) == 1
         assert driver.active.get_current_target() == GPUTarget("cuda", 80, 32)
         assert driver.active.get_current_device() == 0
+        from triton.runtime.driver import driver as imported
+
+        assert imported is driver is triton.runtime.driver
     assert len(sim.launches) == 1
