@@ -19,7 +19,7 @@ from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.index import IndexTensor, broadcast_shapes, compute_index, extents, kind_of_number
 from kernbench_core.kernel.tl.dispatch import Dispatcher
 from kernbench_core.kernel.tl.tensor import Handle, Tensor
-from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
+from kernbench_core.values.dtypes import dtype_of, is_float, is_int, itemsize, numpy_dtype
 from kernbench_core.wording import brief
 
 _result_type = cache(result_type)
@@ -123,11 +123,15 @@ class ShapeLanguage(Dispatcher):
     def _bitcast(self, x: Any, name: str) -> Any:
         self.check_operand(x, "cast")
         here = f"tl.cast at {describe_site(call_site())}"
-        if not isinstance(x, Tensor):
+        if not isinstance(x, Tensor | IndexTensor):
             raise UnsupportedError(f"{here} must be given a tile to keep the bits of, not {brief(x)}; load or make it.")
         if itemsize(name) != itemsize(x.dtype):
             raise ShapeError(f"{here} must keep the element size with bitcast=True, not go from {x.dtype} to {name}.")
-        return x if x.dtype == name else self.math("bitcast", (x,), x.shape, name)
+        if x.dtype == name:
+            return x
+        if isinstance(x, IndexTensor) and is_int(x.dtype) and is_int(name):
+            return x.of(x.numpy().astype(numpy_dtype(x.dtype)).view(numpy_dtype(name)), name)
+        return self.math("bitcast", (x,), x.shape, name)
 
     def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Tensor:
         """Make a tensor of one repeated number; a timed math command that takes scratchpad space."""

@@ -307,3 +307,30 @@ def test_wide_floats_and_unsigned_integers() -> None:
         np.testing.assert_allclose(y[:2], [x.sum(), (np.exp(x).sum() + 56) * 3], rtol=1e-13)
         assert y[2] == np.float32(x.max())
     assert sim.launches[0].time_ns > 0
+
+
+def test_index_arithmetic_keeps_its_bits() -> None:
+    """In a dtype of the same size: as another integer it is index arithmetic still, as a float a tile."""
+    high, low, floats = np.zeros(16, np.int64), np.zeros(16, np.uint8), np.zeros(16, np.float32)
+    with kb.triton("tiny") as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(high_ptr, low_ptr, floats_ptr):
+            at = tl.arange(0, 16)
+            wide = (at - 8).to(tl.uint32, bitcast=True)
+            tl.static_assert(wide.dtype == tl.uint32)
+            tl.store(high_ptr + at, wide.to(tl.int64))
+            tl.store(low_ptr + (wide + 8).to(tl.int32, bitcast=True), (at - 8).to(tl.int8).to(tl.uint8, bitcast=True))
+            one = (at * 65536 + 0x3F800000).to(tl.float32, bitcast=True)
+            tl.store(floats_ptr + at, (-one).to(tl.int32, bitcast=True).to(tl.float32, bitcast=True))
+
+        kernel[(1,)](high, low, floats)
+        with pytest.raises(kb.KernbenchError, match="the element size with bitcast=True, not go from int32 to int16"):
+            refused = triton.jit(lambda x_ptr: tl.arange(0, 8).to(tl.int16, bitcast=True))
+            refused[(1,)](high)
+    at = np.arange(16)
+    assert high.tolist() == ((at - 8) % 2**32).tolist() and low.tolist() == ((at - 8) % 256).tolist()
+    assert floats.tolist() == (-(at * 65536 + 0x3F800000).astype(np.int32).view(np.float32)).tolist()
+    assert sim.launches[0].time_ns > 0
