@@ -261,12 +261,16 @@ class TritonRun:
 
     @property
     def verified(self) -> bool | None:
-        """Whether all that kernels branched on and scripts got was confirmed, and nothing found wrong; None before."""
+        """Whether all that kernels branched on and scripts got was confirmed, and nothing found wrong.
+
+        None before, and where nothing is wrong but an error ended a run, of which nothing was confirmed.
+        """
         if self.result is None or self.result.branch_values.confirmed is None:
             return None
         reads = self.result.branch_values, self.result.host_reads
-        confirmed = not self._unconfirmed and all(each.confirmed == each.read for each in reads)
-        return self.result.right and confirmed
+        if not self.result.right or any(each.confirmed != each.read for each in reads):
+            return False
+        return None if self._unconfirmed else True
 
     def __enter__(self) -> TritonRun:
         self._stack.enter_context(WallTime(self._timeout_s).in_words("running the host's code"))
