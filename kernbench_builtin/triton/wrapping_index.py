@@ -25,9 +25,12 @@ def _operator(name: str) -> Callable[[WrappingIndex, Any], Any]:
 
 
 class WrappingIndex(IndexTensor):
-    """What `arange` leads to in a kernel of Triton's: elements of kind int32 are held in 64 bits, and are in 32."""
+    """What `arange` leads to in a kernel of Triton's: elements of kind int32 are held in 64 bits, and are in 32.
 
-    __slots__ = ()
+    `work` is how many operators in a row led to it that are more than sums and products of positions.
+    """
+
+    __slots__ = ("work",)
     computed = "int32"
     __hash__ = None
 
@@ -40,6 +43,7 @@ class WrappingIndex(IndexTensor):
         kind: str = "int32",
     ) -> None:
         super().__init__(shape, base, strides, array, kind)
+        self.work = 0
         if kind == "int32" and not self.bounds_fit(kind):
             if self._strides is not None:
                 self._base, self._strides = _wrapped(base), tuple(_wrapped(each) for each in self._strides)
@@ -58,13 +62,22 @@ class WrappingIndex(IndexTensor):
 
     def to(self, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
         """Convert the elements, exactly or cut towards zero; keeping the bits is `tl.cast`'s."""
-        return current_language().cast(self, dtype, bitcast=True) if bitcast else super().to(dtype)
+        found = current_language().cast(self, dtype, bitcast=True) if bitcast else super().to(dtype)
+        if isinstance(found, WrappingIndex):
+            found.work = self.work
+        return found
 
     def offsets(self) -> IndexTensor:
         """The same elements, which a pointer adds in 64 bits."""
         if self._strides is not None:
             return IndexTensor(self.shape, self._base, self._strides, kind=self.kind)
         return IndexTensor(self.shape, array=self._array, kind=self.kind).offsets()
+
+    def _dense(self, op: str, other: Any, swap: bool = False) -> Any:
+        found = super()._dense(op, other, swap)
+        if isinstance(found, WrappingIndex):
+            found.work = 1 + max(self.work, getattr(other, "work", 0))
+        return found
 
     def _meeting(self, other: Any) -> WrappingIndex:
         """Convert to the integer dtype in which this meets a number; ShapeError for one that int32 lacks."""

@@ -336,7 +336,7 @@ class GraphEngine:
             unused += [] if placed or ahead else [_NOT_AHEAD]
             return evolve(
                 timing,
-                warnings=(*timing.warnings, *measured, *self.shared.notes, *unused),
+                warnings=(*timing.warnings, *measured, *self.shared.notes, *self.device.kernels.notes, *unused),
                 not_modelled=(*timing.not_modelled, *ignored),
             )
 

@@ -19,7 +19,7 @@ cdef class Kernels:
     cdef readonly object memory, on_demand, nearest, recorder, ops, calls, meter, outside, ignored, late_loads, cut, read_at, launch_on
     cdef readonly MemoryStore store
     cdef readonly Hazards hazards
-    cdef readonly dict states, flying, timed
+    cdef readonly dict states, flying, timed, notes
     cdef public object turns
     cdef public long long loaded
     cdef public object recorded

@@ -125,7 +125,7 @@ class Kernels:
     accesses to elements that are outside of tensors are noted there, and are no errors. `ignored` counts, by a sentence
     on each, what kernels said that changes nothing, `late_loads` by line and reason loads that no loop brings ahead of
     its iteration, `read_at` the elements that they read into Python, by line,
-    `loaded` those that they loaded.
+    `loaded` those that they loaded. `notes` are sentences that the result is to warn with.
     `cut` gives the chunks, of one memory each, that a transfer of physical regions is moved in; without it each is one.
     `launch_on(pe)` says, for errors, which launch runs on a PE.
     """
@@ -164,6 +164,7 @@ class Kernels:
         #: The commands that are not complete, by op, where kernels may wait for what they make.
         self.flying: dict[OpId, Command] | None = {} if materializes else None
         self.ignored: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}
         self.late_loads: Counter[tuple[str, str]] = Counter()
         self.read_at: Counter[CallSite] = Counter()
         self.loaded = 0

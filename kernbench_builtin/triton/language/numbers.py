@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,12 @@ from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.shapes import kind_of, met, type_of_result
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import dtype_of, is_float, numpy_dtype
+
+if TYPE_CHECKING:
+    from kernbench_core.compute.ops import MathOp
+
+#: Ops in a row that make an address or a mask of positions: data that more than these led to is arithmetic of its own.
+_FREE_WORK = 8
 
 
 def is_number(thing: Any) -> bool:
@@ -84,6 +90,24 @@ class NumberLanguage(TLContext):
         """Have the result tell of hints, each as `num_stages of tl.range`, that they change nothing."""
         for hint in hints:
             self._state.kernels.ignored[f"{hint} is a hint to Triton's compiler, and changes nothing."] += 1
+
+    def math(self, op: str | MathOp, things: Sequence[Any], *rest: Any, **named: Any) -> Tensor:
+        """Run one math command, as a store of positions is, too; of operands that free arithmetic made it tells."""
+        for thing in things:
+            if isinstance(thing, WrappingIndex) and thing.work > _FREE_WORK and thing.kind != "bool":
+                self._tell_free_work(thing.work)
+        return super().math(op, things, *rest, **named)
+
+    def _tell_free_work(self, ops: int) -> None:
+        """Have the result tell, once for each line, of data that index arithmetic made at no time."""
+        told = self._state.kernels.notes
+        head = f"what is stored or computed with at {describe_site(call_site())} comes from tl.arange "
+        rest = (
+            f"by {ops} integer ops in a row at least, which take no time, as index arithmetic; to time them, begin "
+            "with a tile, as tl.arange(…) + tl.zeros(…, tl.int32)."
+        )
+        if not any(each.startswith(head) for each in told):
+            told[head + rest] = None
 
     def unary(self, op: str, x: Any) -> Any:
         """Run an op of one operand; of a number it gives a scalar."""
@@ -173,5 +197,3 @@ def _type_of(number: Any) -> str:
     if isinstance(found, str):
         return found
     return "f32" if isinstance(number, float) else "int32"
-
-

@@ -334,3 +334,36 @@ def test_index_arithmetic_keeps_its_bits() -> None:
     assert high.tolist() == ((at - 8) % 2**32).tolist() and low.tolist() == ((at - 8) % 256).tolist()
     assert floats.tolist() == (-(at * 65536 + 0x3F800000).astype(np.int32).view(np.float32)).tolist()
     assert sim.launches[0].time_ns > 0
+
+
+def test_data_that_free_arithmetic_made_is_told_of() -> None:
+    """Of more than eight ops in a row, once for each line that stores or computes with it; not of a mask or a tile."""
+    x, out, hashed = np.ones(64, np.int32), np.zeros(64, np.int32), np.arange(64)
+    for _ in range(9):
+        hashed = (hashed ^ 61) & 0xFFFF
+    with kb.triton("tiny") as sim:
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, out_ptr: Any, n: Any, TILE: tl.constexpr) -> None:  # noqa: N803 - as kernels are written
+            at = tl.arange(0, 64)
+            mixed = at + tl.zeros((64,), tl.int32) if TILE else at
+            for _ in range(n):
+                mixed ^= 61
+                mixed &= 0xFFFF
+            ones = tl.load(x_ptr + at + (mixed & 0), mask=mixed >= 0)
+            tl.store(out_ptr + at, mixed)
+            tl.store(out_ptr + at, ones + mixed.to(tl.uint32).to(tl.int32))
+
+        line = kernel.fn.__code__.co_firstlineno + 7
+        for n, tile in ((4, False), (9, True), (9, False), (9, False)):
+            kernel[(1,)](x, out, n, TILE=tile)
+    assert sim.result is not None and np.array_equal(out, 1 + hashed)
+    assert [each for each in sim.result.warnings if "tl.arange" in each] == [
+        f"what is stored or computed with at {__file__}:{line + at} comes from tl.arange by 18 integer ops in a row at "
+        "least, which take no time, as index arithmetic; to time them, begin with a tile, as tl.arange(…) + "
+        "tl.zeros(…, tl.int32)."
+        for at in (1, 2)
+    ]
+    assert sim.launches[1].time_ns > sim.launches[2].time_ns
