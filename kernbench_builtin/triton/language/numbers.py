@@ -14,17 +14,22 @@ from kernbench_builtin.triton.storage import HostAddresses
 from kernbench_builtin.triton.wrapping_index import WrappingIndex
 from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.compute.promotion import meet
-from kernbench_core.errors import ShapeError
+from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pointers import Pointer, PointerType
 from kernbench_core.kernel.tl.language import TLContext
 from kernbench_core.kernel.tl.shapes import kind_of, met, type_of_result
 from kernbench_core.kernel.tl.tensor import Tensor
+from kernbench_core.params import did_you_mean
 from kernbench_core.values.dtypes import dtype_of, is_float, numpy_dtype
 
 if TYPE_CHECKING:
     from kernbench_core.compute.ops import MathOp
 
+_LOOP_HINTS = (
+    "num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm",
+)  # fmt: skip
+"""What `tl.range` may be told of its loop."""
 #: Ops in a row that make an address or a mask of positions: data that more than these led to is arithmetic of its own.
 _FREE_WORK = 8
 
@@ -73,7 +78,14 @@ class NumberLanguage(TLContext):
         return WrappingIndex(found.shape, int(start), (1,))
 
     def range(self, start: Any, end: Any = None, step: Any = 1, **hints: Any) -> Any:
-        """Give int32 scalars, or int64 where a bound is; hints of pipelining change nothing."""
+        """Give int32 scalars, or int64 where a bound is; hints of pipelining change nothing. KernelError for others."""
+        for name in hints:
+            if name not in _LOOP_HINTS:
+                here = f"tl.range at {describe_site(call_site())}"
+                raise KernelError(
+                    f"{here} must be given bounds, a step and hints of Triton's, not {name!r}; correct the name."
+                    f"{did_you_mean(name, _LOOP_HINTS)}"
+                )
         self.ignore(f"{name} of tl.range" for name in hints)
         bounds = (0, start, step) if end is None else (start, end, step)
         numbers = [index(each) for each in bounds]

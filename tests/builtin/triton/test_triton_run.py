@@ -277,6 +277,34 @@ def test_hints_are_told_of_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_loop_is_told_only_what_triton_knows(ahead: bool) -> None:
+    """All hints of its `tl.range`; a slip for one is refused, with the nearest."""
+    x = np.ones(4, np.float32)
+    with kb.triton("tiny", pipeline_loops=ahead):
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(x_ptr: Any, SLIP: tl.constexpr) -> None:  # noqa: N803 - as kernels are written
+            for at in tl.range(
+                0, 4, num_stages=2, loop_unroll_factor=2, disallow_acc_multi_buffer=True, flatten=True,
+                warp_specialize=False, disable_licm=True,
+            ):  # fmt: skip
+                tl.store(x_ptr + at, 2.0)
+            if SLIP:
+                for at in tl.range(0, 4, num_stage=2):
+                    tl.store(x_ptr + at, 3.0)
+
+        kernel[(1,)](x, False)
+        line = kernel.fn.__code__.co_firstlineno + 8
+        assert refused(lambda: kernel[(1,)](x, True)).splitlines()[0] == (
+            f"tl.range at {__file__}:{line} must be given bounds, a step and hints of Triton's, not 'num_stage'; "
+            "correct the name. Did you mean 'num_stages'?"
+        )
+    assert x.tolist() == [2.0] * 4
+
+
 def test_nothing_is_taken_from_the_cache() -> None:
     with pytest.raises(kb.UsageError) as caught:
         kb.triton("tiny", cached=True)
