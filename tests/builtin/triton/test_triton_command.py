@@ -46,6 +46,7 @@ Call = Callable[..., tuple[int, str, str]]
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], plugins: Plugins) -> Call:
     """Give a function that does what `kernbench triton` does, beside a script; it gives code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "beside", raising=False)  # of another test's folder
     (tmp_path / "beside.py").write_text("TIMES = 3\n")
     (tmp_path / "scale.py").write_text(SCRIPT)
 
