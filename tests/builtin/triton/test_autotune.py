@@ -147,6 +147,13 @@ def test_trials_find_arrays_where_the_launch_finds_them() -> None:
         assert places == direct[best][1]
         fastest.append((blocks[best], times[best]))
     assert fastest[1][1] < 0.5 * fastest[0][1], "near the programs, where no launch of the run placed them"
+    with kb.triton("default", shake=3) as sim:
+        x = np.ones(n, np.float32)
+        scaling()[grid](x, np.ones(n, np.float32), n, BLOCK=64)
+        scaling(tuned(blocks))[grid](x, np.ones(n, np.float32), n)
+    tuning = sim.tunings[0]
+    assert tuning.contest is not None and tuning.best is not None
+    assert tuning.contest.spreads[tuning.best.config].median_ns == pytest.approx(fastest[0][1], rel=0.02)
 
 
 def test_decorators_stack_in_any_order() -> None:
