@@ -85,6 +85,7 @@ class IndexTensor:
 
     __slots__ = ("_array", "_base", "_strides", "kind", "shape")
     computed: ClassVar[str] = "int64"  # what int32 is computed in
+    words: ClassVar[str] = "index arithmetic"
     __hash__ = None  # type: ignore[assignment]
     __array_ufunc__ = None
 

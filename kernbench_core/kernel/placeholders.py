@@ -67,7 +67,8 @@ for _name, _use in {
 
 def describe_given(thing: object) -> str:
     """Call an object that a kernel gave where a tensor or number must be, in the words that follow "not"."""
-    if isinstance(thing, Placeholder):
-        return thing.words
+    if hasattr(type(thing), "words"):
+        words: str = thing.words  # type: ignore[attr-defined]  # of a placeholder, and of an index tensor
+        return words
     kind, text = type(thing).__name__, brief(thing)
     return text if text.startswith(f"{kind}(") else f"{kind} {text}"

@@ -28,6 +28,7 @@ from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError
 from kernbench_core.kernel.dma_commands import translated
 from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.placeholders import describe_given
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.transfers import Transfer, noted_mask, pointer_transfer
@@ -52,7 +53,7 @@ def _unused(site: CallSite) -> bool:
 def _fault(op: str, pointer: Any, order: str, *, polls: bool) -> tuple[type[KernelError], str] | None:
     """Return the error, and what it says, for an op that Triton does not have either; None for one that is right."""
     if not isinstance(pointer, Pointer):
-        return ShapeError, f"must be given pointers, not {type(pointer).__name__}; pass a tensor to the launch."
+        return ShapeError, f"must be given pointers, not {describe_given(pointer)}; pass a tensor to the launch."
     element = as_dtype(pointer.element)
     bits, floats = element.primitive_bitwidth, element.is_floating()
     if floats and op in ("atomic_and", "atomic_or", "atomic_xor"):

@@ -16,6 +16,7 @@ from kernbench_core.callsite import call_site, describe_site
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import current_language
 from kernbench_core.kernel.index import IndexTensor
+from kernbench_core.kernel.placeholders import describe_given
 from kernbench_core.kernel.pointers import Pointer, PointerType
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.values.dtypes import is_float, itemsize
@@ -322,7 +323,7 @@ class BlockLanguage(PipelineLanguage):
     def _check_base(self, base: Any, call: str) -> None:
         if not isinstance(base, Pointer) or base.shape:
             raise ShapeError(
-                f"{call} at {describe_site(call_site())} must be given one pointer, not {type(base).__name__}; pass "
+                f"{call} at {describe_site(call_site())} must be given one pointer, not {describe_given(base)}; pass "
                 "the pointer of the tensor's first element."
             )
 

@@ -121,7 +121,16 @@ def test_a_plain_load_beside_an_atomic_op_is_a_hazard() -> None:
         ),
         (
             lambda tl, p: tl.atomic_add(3, 1),
-            "tl.atomic_add at HERE must be given pointers, not int; pass a tensor to the launch.",
+            "tl.atomic_add at HERE must be given pointers, not int 3; pass a tensor to the launch.",
+        ),
+        (
+            lambda tl, p: tl.atomic_add(tl.arange(0, 4), 1),
+            "tl.atomic_add at HERE must be given pointers, not index arithmetic; pass a tensor to the launch.",
+        ),
+        (
+            lambda tl, p: p == tl.arange(0, 4),
+            "a comparison with a pointer at HERE must be of another pointer, not index arithmetic; tl.load what it "
+            "points to, or ask for None by 'is None'.",
         ),
     ],
 )

@@ -220,7 +220,7 @@ def test_pointers_are_compared_by_address() -> None:
         (lambda: X == 0, "int 0"),
         (lambda: X != 0.0, "float 0.0"),
         (lambda: X + arange(2) != None, "NoneType None"),  # noqa: E711
-        (lambda: arange(4) == X, "IndexTensor([0, 1, 2, 3], int32[4])"),
+        (lambda: arange(4) == X, "index arithmetic"),
         (lambda: X == REF, "a ref to a tile of shape (2, 3) of tensor 'x', which is in HBM"),
     ],
 )
