@@ -43,6 +43,8 @@ _MORE: Final = {
 }  # fmt: skip
 #: What stands before the last of one, two and more.
 _OR: Final = ("", "", " or ", ", or ")
+#: Where the sentence of a failure goes on behind what it is about.
+_ABOUT: Final = re.compile(", checked at |, which gives | must ")
 
 _DOES: Final = {
     "load": "waiting for", "store": "waiting for", "atomic": "waiting for", "message": "waiting for messages, in",
@@ -255,8 +257,10 @@ def _data(found: Correctness, interrupted: bool) -> str:
         return "interrupted: only what ran until then counts"
     told = {True: "data verified", False: "DATA IS WRONG", None: "data not verified"}[found.verified]
     host = found.host_reads
-    if found.verified is False and found.failures:
-        told += f" in {re.split(', checked at | must ', found.failures[0])[0]}"
+    if found.ops_verified is False and found.verified is not False:
+        told = "OPS ARE WRONG"
+    if not found.right and found.failures:
+        told += f" in {_ABOUT.split(found.failures[0])[0]}"
     if found.verified is None and found.uncompared:
         told = found.uncompared
     elif found.verified is None and host.read and host.confirmed is not None:

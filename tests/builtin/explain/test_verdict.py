@@ -8,13 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import kernbench as kb
 from kernbench_builtin.explain.advice.unit_times import all_trips, of_pe
-from kernbench_builtin.explain.verdict import RunVerdict
+from kernbench_builtin.explain.verdict import RunVerdict, with_data
 from kernbench_builtin.pages.report.notebook import picture
 from kernbench_core.cli import main
+from kernbench_core.compute.verification import Verification
 from kernbench_core.errors import LimitError
 
 LARGE = (512, 512)
@@ -266,6 +268,16 @@ def test_wrong_data_comes_first() -> None:
     (failure,) = result.failures
     assert result.to_json()["failures"] == [failure] and failure.startswith("tensor 'x', checked at ")
     assert found.lines[1].endswith("; no kernel ran to its end.")
+
+
+def test_wrong_ops_come_first_too() -> None:
+    """What is computed anew in another way gives something else, whatever the data of tensors."""
+    result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)
+    (record, *_) = (each for each in result.op_log if each.op_name == "add")
+    told = f"{record}, which gives f32, must give what it gives by itself, but 1 of 64 elements differs"
+    wrong = attrs.evolve(result.correctness, op_verification=Verification(False, 32, 1.0, (told,)))
+    found = with_data(verdict(exponentiates), attrs.evolve(result, correctness=wrong))
+    assert found.lines[0] == f"OPS ARE WRONG in {record}: make it right first."
 
 
 def test_races_come_first() -> None:
