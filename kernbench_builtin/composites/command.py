@@ -142,6 +142,7 @@ class CompositeCmd(KernelCommand):
         self._inputs: dict[str, Access] = {}
         self._translated: dict[str, tuple[Region, ...]] = {}
         self._ticket: WriteTicket | None = None
+        self.memory_uses = tuple(self._uses())
         #: How many tiles it has, and how many of them are back; whoever serves it says so, or leaves both at 0.
         self.tiles = self.tiles_done = 0
 
@@ -167,17 +168,11 @@ class CompositeCmd(KernelCommand):
     def at_issue(self, state: PeState, now: float) -> None:
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
         self._inputs = {name: self._input(name, state.store) for name in self.layouts if name != "out"}
-        self.memory_uses = self.memory_uses or tuple(self._uses())
         super().at_issue(state, now)
         self._ticket = state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
-    def comes_after(self, earlier: KernelCommand) -> bool:
-        """Whether it uses memory that a command before it writes, or writes what that one reads."""
-        self.memory_uses = self.memory_uses or tuple(self._uses())
-        return super().comes_after(earlier)
-
     def _uses(self) -> Iterator[MemoryUse]:
-        """Yield its operands in HBM, and its output, where they lie at its issue."""
+        """Yield its operands in HBM, and its output, where they lie."""
         for name, layout in self.layouts.items():
             if layout.tensor is not None:
                 yield layout.tensor, layout.virtual(), self._whole(name), name == "out"

@@ -12,7 +12,8 @@ from kernbench_core.kernel.placeholders import Placeholder
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.tl.tensor import CopiedHandle, Tensor
 from kernbench_core.kernel.transfers import direct_transfer
-from kernbench_core.values.value import Value
+from kernbench_core.values.region import runs
+from kernbench_core.values.value import Part, Value
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.commands import KernelCommand
@@ -93,10 +94,16 @@ class CompositeHandle(Placeholder, CopiedHandle):
         tensor = self.place.pointer.tensor
         command = DmaReadCmd(tl.op_id(), "tl.store", site, transfer, tensor, state.memory, block)
         tl.issue(command)
-        if state.store.data and any(part.source is not self.value for part in command.value.parts()):
+        begin = first * (self.value.nbytes // self.shape[0])
+        if state.store.data and not all(self._is_own(part, begin) for part in command.value.parts()):
             raise KernelError(
                 f"tl.store at {describe_site(site)} must be given a composite whose output is still in tensor "
                 f"{tensor.name!r}, and something overwrote that of {self.op} at {describe_site(self.site)}; store the "
                 "handle before that."
             )
         return Tensor(tl, command.value, block, "tl.store", site)
+
+    def _is_own(self, part: Part, begin: int) -> bool:
+        """Whether a part of what was loaded, from byte `begin` of the output on, is what the composite wrote there."""
+        there = [(start + begin, nbytes) for start, nbytes in runs(part.dst)]
+        return part.source is self.value and [*runs(part.src)] == there

@@ -226,25 +226,26 @@ class HostTensors(HostProgram):
         rtol = _tolerance(tensor.name, "rtol", rtol)
         atol = atol if callable(atol) else _tolerance(tensor.name, "atol", atol)
         _require_no_mask(f"rt.check({tensor.name!r}): expected", expected)
-        site = site_of_frame(sys._getframe())
-        made: Array | Callable[[], Array]
-        if callable(expected):
-            which = f"the reference of tensor {tensor.name!r}, checked at {describe_site(site)},"
-            made = partial(self._as_checked, expected, which, self.store.stamp("hbm"))
+        site, made = site_of_frame(sys._getframe()), expected if callable(expected) else np.array(expected)
+        which = f"the reference of tensor {tensor.name!r}, checked at {describe_site(site)},"
+        later = partial(self._as_checked, which, self.store.stamp("hbm"))
+        if callable(made):
+            made = partial(later, made)
         else:
-            made = np.array(expected)
             require_like(f"rt.check({tensor.name!r}): expected", made, tensor.shape)
+        if callable(atol):
+            atol = partial(later, atol)
         for replica, value in tensor.distinct().items():
             name = tensor.name if tensor.replicas == 1 else f"{tensor.name}, replica {replica}"
             self.shared.expectations.append(Expectation(name, value, made, rtol, atol, self, site))
 
     # Inside -----------------------------------------------------------------------------------------
 
-    def _as_checked(self, expected: Callable[[], Array], which: str, stamp: int) -> Array:
-        """Compute a reference, which must not read what was written after its check."""
+    def _as_checked(self, which: str, stamp: int, compute: Callable[[], Any]) -> Any:
+        """Compute a reference, or a tolerance, which must not read what was written after its check."""
         self.shared.reference = which, stamp
         try:
-            return expected()
+            return compute()
         finally:
             self.shared.reference = None
 

@@ -16,7 +16,7 @@ from kernbench_core.errors import KernbenchError, KernelError
 from kernbench_core.kernel.steps import PathStep
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import ISSUED, Command, MsgBase
-from kernbench_core.values.region import Region, meet
+from kernbench_core.values.region import Region, bounds, meet
 from kernbench_core.values.value import OpId
 from kernbench_core.wording import brief
 
@@ -124,10 +124,14 @@ class KernelCommand(Command):
         Its program waits for that one before it issues this.
         """
         return any(
-            (ours[3] or theirs[3]) and ours[0].whole == theirs[0].whole and meet(ours[2], theirs[2])
+            (ours[3] or theirs[3]) and meet(ours[2], theirs[2])
             for ours in self.memory_uses
             for theirs in earlier.memory_uses
         )
+
+    def span(self) -> tuple[int, int]:
+        """Return the lowest address of the device's memory that it uses, and one past the highest."""
+        return bounds([region for use in self.memory_uses for region in use[2]])
 
     def land(self, now: float) -> None:
         """Take effect at `now` ns, when the completion is back; called once, inside its delivery."""

@@ -158,6 +158,12 @@ def overlaps(a: Region, b: Region) -> bool:
     return False
 
 
+def bounds(regions: Iterable[Region]) -> tuple[int, int]:
+    """Return the lowest address of regions, of whatever order their rows are, and one past the highest."""
+    low = min(region.base + min(0, (region.rows - 1) * region.pitch) for region in regions)
+    return low, max(map(_end, regions))
+
+
 def meet(ours: Iterable[Region], theirs: Iterable[Region]) -> bool:
     """Tell whether some byte is in regions of both, of whatever order their rows are."""
     others = [piece for region in theirs for piece in ascending_pieces(region)]

@@ -42,8 +42,8 @@ class Issuer:
         self._launch = launch
         self._in_flight: dict[KernelCommand, None] = {}
         self._prune_at = _PRUNE_AT
-        #: Those among them that use the device's memory.
-        self._beside: list[KernelCommand] = []
+        #: Those among them that use the device's memory, from where to where.
+        self._beside: list[tuple[int, int, KernelCommand]] = []
         #: Stores that may wait in a queue for what they store.
         self._queued: list[KernelCommand] = []
         #: Who is told of each command before it is issued, if anybody is.
@@ -81,7 +81,7 @@ class Issuer:
         if self._first_told is not None:
             self._first_told(command)
         command.blocking = wait
-        if self._beside:
+        if self._beside and command.memory_uses:
             self._wait_for_others(command)
         if self._queued or command.queued:
             self._keep_order(command)
@@ -93,12 +93,14 @@ class Issuer:
         self._in_flight[command] = None
         self._bridge.suspend(command)
         if command.memory_uses and not command.queued:
-            self._beside.append(command)
+            self._beside.append((*command.span(), command))
 
     def _wait_for_others(self, command: KernelCommand) -> None:
         """Come back when loads and composites are complete that nobody waited for and a command must come after."""
-        self._beside = [each for each in self._beside if not each.complete]
-        earlier = [each for each in self._beside if command.comes_after(each)]
+        low, high = command.span()
+        self._beside = [each for each in self._beside if not each[2].complete]
+        near = [each[2] for each in self._beside if each[0] < high and low < each[1]]
+        earlier = [each for each in near if command.comes_after(each)]
         if earlier:
             self.wait_for(earlier)
 

@@ -162,6 +162,26 @@ def test_operands_that_do_not_fit_are_refused(case: str) -> None:
     assert said == f"tl.composite at {__file__}:{body.__code__.co_firstlineno}{text}"
 
 
+@pytest.mark.parametrize(("at", "refused"), [(8, True), (0, False), (32, False)])
+def test_a_copy_of_an_output_over_a_part_of_itself_is_refused_when_it_is_copied_again(at: int, refused: bool) -> None:
+    """These are bytes of the composite, but not those that it wrote there; a copy in its own place changes nothing."""
+    rig, start = Rig(), np.arange(64, dtype=np.float32).reshape(8, 8)
+
+    def kernel(x: Any, y: Any, z: Any, tl: Any) -> None:
+        handle = tl.composite("math", tl.ref(x, (4, 8)), out=y, math_op="relu")
+        tl.store(y + at, handle)
+        tl.store(z, handle)
+
+    z = rig.empty((4, 8), "f32", "z")
+    given = rig.tensor(start), rig.tensor(np.zeros((8, 8), np.float32)), z
+    if refused:
+        with pytest.raises(KernelError, match="must be given a composite whose output is still in tensor"):
+            rig.run(kernel, *given)
+        return
+    rig.run(kernel, *given)
+    np.testing.assert_array_equal(rig.numpy(z), start[:4])
+
+
 @pytest.mark.parametrize("data", [True, False])
 def test_a_handle_whose_output_is_gone_is_refused(data: bool) -> None:
     """The copy reads memory, where something else may stand: that is not what the handle says."""
