@@ -59,13 +59,11 @@ class Cache:
     def of_user(cls) -> Cache:
         """Return the user's: in $KERNBENCH_CACHE, else in kernbench of $XDG_CACHE_HOME or of ~/.cache.
 
-        UsageError where $KERNBENCH_CACHE is a file, or $KERNBENCH_CACHE_BYTES no number of bytes.
+        UsageError where $KERNBENCH_CACHE_BYTES is no number of bytes.
         """
         base = Path(os.environ.get("XDG_CACHE_HOME", ""))
         base = base if base.is_absolute() else Path("~/.cache").expanduser()
         given = os.environ.get(FOLDER) or base / "kernbench"
-        if given == os.environ.get(FOLDER) and Path(given).is_file():
-            raise UsageError(f"variable {FOLDER} must be a folder, not the file {str(given)!r}; name another one.")
         text = os.environ.get(MOST) or str(DEFAULT_BYTES)
         if not re.fullmatch(r"[0-9]{1,18}", text):
             raise UsageError(f"variable {MOST} must be a number of bytes, as {DEFAULT_BYTES}, not {text!r}.")
