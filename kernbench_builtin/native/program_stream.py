@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -69,8 +69,8 @@ class ProgramStream:
         self._recorder, self._state, self._fields, self._blocks = recorder, state, fields, blocks
         self._outside = outside
         self._read = state.elements_read
-        #: What nobody waited for yet, with the addresses between which each uses memory.
-        self._in_flight: dict[KernelCommand, tuple[int, int] | None] = {}
+        #: What nobody waited for yet.
+        self._in_flight: dict[KernelCommand, None] = {}
         self._stores: list[KernelCommand] = []
         self._receipt: RecvCmd | None = None
         #: The store alone that the last request waited for.
@@ -109,8 +109,6 @@ class ProgramStream:
             self._recorder.refuse(f"a program that waits for {type(request).__name__}", site)
 
     def _issue(self, command: KernelCommand) -> None:
-        # which of those are over already that this comes after is a matter of time, so that all are waited for
-        self._wait([each for each in self._near(command) if not each.queued and command.comes_after(each)])
         if command.publishes:
             self._wait(self._stores)
         elif self._stores and command.dma_op != "write":
@@ -120,15 +118,9 @@ class ProgramStream:
         self._recorder.add(command, self._blocks.uses(command))
         self._add(ISSUE_BLOCKING if command.blocking else ISSUE, [command])
         if not command.blocking:
-            self._in_flight[command] = command.span() if command.memory_uses else None
+            self._in_flight[command] = None
         elif isinstance(command, RecvCmd) and command.local is None:
             self._receipt = command
-
-    def _near(self, command: KernelCommand) -> Iterator[KernelCommand]:
-        """Yield the commands in flight that use memory where a command does, about."""
-        if command.memory_uses:
-            low, high = command.span()
-            yield from (each for each, span in self._in_flight.items() if span and span[0] < high and low < span[1])
 
     def _wait(self, commands: Iterable[KernelCommand]) -> None:
         waited = list(commands)

@@ -33,17 +33,16 @@ class Issuer:
     """
 
     __slots__ = (
-        "_beside", "_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_queued", "_state",
+        "_bridge", "_first_told", "_immediates", "_in_flight", "_launch", "_prune_at", "_queued", "_state",
     )  # fmt: skip
 
     def __init__(self, state: PeState, bridge: Bridge, launch: Launch) -> None:
         self._state = state
         self._bridge = bridge
         self._launch = launch
-        self._in_flight: dict[KernelCommand, None] = {}
+        #: What nobody waited for yet; from where to where it uses the device's memory, if it does without a queue.
+        self._in_flight: dict[KernelCommand, tuple[int, int] | None] = {}
         self._prune_at = _PRUNE_AT
-        #: Those among them that use the device's memory, from where to where.
-        self._beside: list[tuple[int, int, KernelCommand]] = []
         #: Stores that may wait in a queue for what they store.
         self._queued: list[KernelCommand] = []
         #: Who is told of each command before it is issued, if anybody is.
@@ -81,7 +80,7 @@ class Issuer:
         if self._first_told is not None:
             self._first_told(command)
         command.blocking = wait
-        if self._beside and command.memory_uses:
+        if self._in_flight and command.memory_uses:
             self._wait_for_others(command)
         if self._queued or command.queued:
             self._keep_order(command)
@@ -90,16 +89,16 @@ class Issuer:
             return
         if len(self._in_flight) >= self._prune_at:
             self._prune()
-        self._in_flight[command] = None
+        self._in_flight[command] = command.span() if command.memory_uses and not command.queued else None
         self._bridge.suspend(command)
-        if command.memory_uses and not command.queued:
-            self._beside.append((*command.span(), command))
 
     def _wait_for_others(self, command: KernelCommand) -> None:
-        """Come back when loads and composites are complete that nobody waited for and a command must come after."""
+        """Come back when loads and composites are complete that nobody waited for and a command must come after.
+
+        Those that are complete already are waited for too: what comes after what is no matter of time.
+        """
         low, high = command.span()
-        self._beside = [each for each in self._beside if not each[2].complete]
-        near = [each[2] for each in self._beside if each[0] < high and low < each[1]]
+        near = [each for each, at in self._in_flight.items() if at is not None and at[0] < high and low < at[1]]
         earlier = [each for each in near if command.comes_after(each)]
         if earlier:
             self.wait_for(earlier)
@@ -159,7 +158,9 @@ class Issuer:
         if self._state.kernels.recorded is not None:
             return
         self._in_flight = {
-            c: None for c in self._in_flight if not c.complete or c.error is not None or c.after is not None
+            c: at
+            for c, at in self._in_flight.items()
+            if not c.complete or c.error is not None or c.after is not None or (c.uses and not c.queued)
         }
         self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
 

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from attrs import define, field, frozen
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.graph import Graph
@@ -150,6 +150,21 @@ def found_by_run(plan: Plan, race_by: str, sets: tuple[str, ...] = ()) -> set[tu
 
 # The oracle ------------------------------------------------------------------------------------------------
 
+
+def read_and_written(step: Step) -> tuple[set[int], set[int]]:
+    """Say which elements a step reads, and which it writes."""
+    first, second = (set(range(start, start + step.size)) for start in (step.start, step.other))
+    if step.kind == "composite":
+        return first, second
+    return (first if step.kind in ("load", "later") else set(), first if step.kind == "store" else set())
+
+
+def conflict(one: Step, two: Step) -> bool:
+    """Say whether two steps share an element that one of them writes."""
+    (reads, writes), (read, written) = read_and_written(one), read_and_written(two)
+    return bool(writes & (read | written) or reads & written)
+
+
 Node = tuple[Any, ...]
 
 
@@ -208,10 +223,8 @@ class Oracle:
             for at, step in enumerate(steps):
                 self.graph.add_edge(before, nodes[at])
                 before = nodes[at]
-                after = list(enumerate(steps))[at + 1 :]
-                waits = [n for n, other in after if other.kind == "wait" and other.other in (-1, at)]
-                over = nodes[at] if step.kind not in LATER else nodes[waits[0]] if waits else None
-                self._step(step, nodes[at], over or self._later_loop(steps, launch, number, loop) or last, thread)
+                over = nodes[at] if step.kind not in LATER else self._waits_for(steps, nodes[at]) or last
+                self._step(step, nodes[at], over, thread)
             common = (launch, number, loop, "common")
             self.graph.add_edge(before, common)
             before = common
@@ -220,25 +233,29 @@ class Oracle:
         self.graph.add_edge(before, last)
         return last
 
-    def _later_loop(self, steps: list[Step], launch: int, number: int, loop: int) -> Node | None:
-        """Give the first tl.wait() of the next loop, which waits for what this one has left."""
-        everything = [at for at, step in enumerate(steps) if step.kind == "wait" and step.other == -1]
-        more = loop + 1 < self._plan.loops[launch]
-        return (launch, number, loop + 1, everything[0]) if more and everything else None
+    def _waits_for(self, steps: list[Step], node: Node) -> Node | None:
+        """Give the first step after one that waits for it: as it is told to, or as it comes after it in memory."""
+        launch, number, begun, first = node
+        one = steps[first]
+        for loop in range(begun, self._plan.loops[launch]):
+            for at, step in enumerate(steps):
+                if loop == begun and at <= first:
+                    continue
+                told = step.kind == "wait" and (step.other == -1 or (loop == begun and step.other == first))
+                if told or conflict(one, step):
+                    return (launch, number, loop, at)
+        return None
 
     def _step(self, step: Step, node: Node, over: Node, thread: tuple[int, ...]) -> None:
         launch, number, _, at = node
         pe, turn, line = number % PES, number // PES, self._where[launch, number, at]
-        read, written = range(step.start, step.start + step.size), range(step.other, step.other + step.size)
         if step.kind == "send":
             self._sent.setdefault((launch, turn, pe, step.other), []).append(node)
         elif step.kind.startswith("recv"):
             self._received.setdefault((launch, turn, step.other, pe), []).append(over)
-        elif step.kind == "composite":
-            self.uses.append(Use(node, over, thread, line, False, frozenset(read)))
-            self.uses.append(Use(node, over, thread, line, True, frozenset(written)))
-        elif step.kind != "wait":
-            self.uses.append(Use(node, over, thread, line, step.kind == "store", frozenset(read)))
+        for writes, elements in enumerate(read_and_written(step)):
+            if elements:
+                self.uses.append(Use(node, over, thread, line, bool(writes), frozenset(elements)))
 
     def hazards(self) -> Iterator[tuple[str, int, int]]:
         """Look at all pairs of uses."""
@@ -251,7 +268,15 @@ class Oracle:
                 yield ("unordered_writes" if one.writes and two.writes else "unordered_read"), first, second
 
 
+def handed_on(loads: int) -> Plan:
+    """Load what a composite has written that nobody waits for, so many times, and tell another PE, which loads it."""
+    first = [Step("composite"), *[Step("load", 1)] * loads, Step("load"), Step("send", other=1)]
+    return Plan([False], [1], [1], [[first, [Step("recv"), Step("load")], [], []]])
+
+
 @pytest.mark.parametrize("race_by", ["pe", "program"])
+@example(plan=handed_on(0), other=MACHINES[1])
+@example(plan=handed_on(9), other=MACHINES[2])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plan=plans(), other=st.sampled_from(MACHINES[1:]))
 def test_the_hazards_are_those_of_the_graph_whatever_takes_how_long(
