@@ -35,6 +35,7 @@ OWN_PLUGINS = (
     "builtin.native = kernbench_builtin.native.plugin",
     "builtin.pages = kernbench_builtin.pages.plugin",
     "builtin.probe = kernbench_builtin.probe.plugin",
+    "builtin.saved = kernbench_builtin.saved.plugin",
     "builtin.sweeps = kernbench_builtin.sweeps.plugin",
     "builtin.torch = kernbench_builtin.torch.plugin",
     "builtin.triton = kernbench_builtin.triton.plugin",
@@ -49,10 +50,10 @@ OUR_DISTRIBUTIONS = frozenset({"kernbench", *(f"{package} (source tree)" for pac
 #: A name that a package imports for type checkers.
 _IMPORTED = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
-_FEATURES = "cache checks compare composites door explain machines native pages sizes sweeps torch triton verify"
+_ROOMS = "cache checks compare composites door explain machines native pages saved sizes sweeps torch triton verify"
 #: How the modules begin that stand between a user's lines and what these ask for: core's, and those of features. What
 #: else there is of ours, benches, models, algorithms, is treated as a user's own.
-OURS = ("kernbench_core.", "kernbench.", *(f"kernbench_builtin.{feature}." for feature in _FEATURES.split()))
+OURS = ("kernbench_core.", "kernbench.", *(f"kernbench_builtin.{feature}." for feature in _ROOMS.split()))
 
 
 def is_ours(module: str) -> bool:

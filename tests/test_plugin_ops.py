@@ -16,9 +16,9 @@ import pytest
 
 import kernbench as kb
 from kernbench_builtin.checks.op_checks import _record
+from kernbench_builtin.saved.saved_run import load_run
 from kernbench_core.cli import main as kernbench
 from kernbench_core.compute.ops import OPS
-from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins, own_plugins
 
 REPO = Path(__file__).parents[1]
@@ -105,7 +105,7 @@ def bench(rt):
 '''
 REPLAY = """
 import json, sys
-from kernbench_core.compute.saved_run import load_run
+from kernbench_builtin.saved.saved_run import load_run
 saved = load_run(sys.argv[1])
 executor = saved.executor()
 executor.run()

@@ -19,6 +19,7 @@ from kernbench_builtin.compare.read_manifest import (
     read_manifest,
 )
 from kernbench_builtin.compare.saved_result import RESULT, read_json
+from kernbench_builtin.saved.run_folder import OP_LOG
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.host.bench import Bench
 from kernbench_core.host.inputs import Inputs
@@ -33,7 +34,6 @@ from kernbench_core.runs.manifest import INPUTS, MANIFEST, Manifest, current_plu
 from kernbench_core.runs.options import RunCall, require_path
 from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, parts_of
 from kernbench_core.runs.result import RunResult
-from kernbench_core.runs.run_folder import OP_LOG
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
@@ -173,7 +173,7 @@ def _model_differences(path: Path, op_log_sha256: str | None, models: Mapping[st
 
 def _first_difference(saved: Path, op_log: OpLog) -> Iterable[str]:
     """Yield a sentence about the first op that differs from the log saved in `saved`, if there is one."""
-    from kernbench_core.compute.saved_run import load_run
+    from kernbench_builtin.saved.saved_run import load_run
 
     if not saved.is_dir():
         return

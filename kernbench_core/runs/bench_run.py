@@ -31,7 +31,6 @@ from kernbench_core.runs.part_faults import observers_of, surround
 from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import Recorded, RunResult
-from kernbench_core.runs.run_folder import only_in_memory, whole_out
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import python_reads, verdicts
 
@@ -153,7 +152,7 @@ def run(*args: Any, **given: Any) -> RunResult:
                 part.begin(request)
             make = functools.partial(surround, part, make, plugins.run_parts)
         result = make()
-        if request.out is not None and (why := only_in_memory(request.out, request.bench)):
+        if request.out is not None and (why := request.out.only_in_memory(request)):
             warnings.warn(why, KernbenchWarning, stacklevel=2)
         _refuse(result, request.options)
         return result
@@ -328,13 +327,12 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
 @no_automatic_collection()
 def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any], engine: GraphEngine) -> None:
     """Write what is asked for, each file whole or not at all; let each part end."""
-    kept = request.inputs.kept
     try:
         for part in request.parts:
             with part_blamed(part, request.plugins.run_parts, OSError):
                 part.end(result, answers)
         if request.out is not None:
-            with whole_out(request.out, result, engine.functions, request.bench, request.values, kept) as folder:
+            with request.out.whole(request, result, engine.functions) as folder:
                 for part in request.parts:
                     with part_blamed(part, request.plugins.run_parts, OSError):
                         part.save(folder, answers)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import attrs
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins, Registry, RunPartEntry
     from kernbench_core.runs.options import RunCall, RunOptions
     from kernbench_core.runs.result import RunResult
-    from kernbench_core.runs.run_folder import OutFolder
     from kernbench_core.runs.verdicts import OpsChecker
     from kernbench_core.topology.configuration import Config
 
@@ -61,7 +60,7 @@ class Request:
     plugins: Plugins
     backend: Backend
     inputs: Inputs
-    out: OutFolder | None = None
+    out: RunFolder | None = None
     parts: tuple[RunPart, ...] = ()
     kept_parts: tuple[str, ...] = ()
     changes: Mapping[str, Any] | None = None
@@ -78,6 +77,27 @@ class Request:
     def keeps_inputs(self) -> bool:
         """Whether the sources and inputs are kept beside the manifest."""
         return self.out is not None
+
+
+class RunFolder(Protocol):
+    """A folder that a run is to be written to; `path` is where links lead to."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def holds(self, file: Path) -> bool:
+        """Whether it is written to when the run is, or into; links are followed already."""
+
+    def check_room(self, request: Request) -> None:
+        """Raise UsageError, before the run, where it would replace a file that no run wrote."""
+
+    def whole(
+        self, request: Request, result: RunResult, functions: Mapping[str, str]
+    ) -> AbstractContextManager[Path]:
+        """Write all of a run or nothing; parts write more within it. `functions` say who computes which op."""
+
+    def only_in_memory(self, request: Request) -> str:
+        """Say why the run in it cannot be run again; "" where it can be."""
 
 
 SoFar: TypeAlias = "Callable[[], tuple[RunResult, Mapping[str, Any]]]"
@@ -205,6 +225,11 @@ class RunPart:
         return None
 
     @classmethod
+    def folder(cls, out: str | Path, more: tuple[str, ...]) -> RunFolder | None:
+        """Check that a run can be written to `out`, with `more` files of parts; None where this part writes none."""
+        return None
+
+    @classmethod
     def show_result(cls, result: RunResult, console: Console, *, verbose: bool = False) -> bool:
         """Print a result, without what parts answered; False where it is not this part that does."""
         return False
@@ -314,12 +339,25 @@ def maker_of(session: GraphEngine, executor: DataExecutor) -> Callable[[Failure,
 
 def checker_of_ops(plugins: Plugins) -> OpsChecker:
     """Return how a part of runs compares ops with themselves computed anew; UsageError where no part does."""
+    return _method(plugins, "verify_ops", "verify_ops", "computes ops again")
+
+
+def folder_of(plugins: Plugins, out: str | Path | None, more: tuple[str, ...]) -> RunFolder | None:
+    """Check that a run can be written to `out`, by the part that does; UsageError where it cannot, or no part does."""
+    found: RunFolder | None = None
+    if out is not None:
+        found = _method(plugins, "folder", "--out", "writes runs to folders")(out, more)
+    return found
+
+
+def _method(plugins: Plugins, name: str, option: str, does: str) -> Callable[..., Any]:
+    """Return a class method of `RunPart` of the part that has one of its own; UsageError where there is none."""
     for part in parts_of(plugins):
-        if part.verify_ops.__func__ is not RunPart.verify_ops.__func__:  # type: ignore[attr-defined]
-            return part_blamed(part, plugins.run_parts)(part.verify_ops)
+        own: Callable[..., Any] = getattr(part, name)
+        if own.__func__ is not getattr(RunPart, name).__func__:  # type: ignore[attr-defined]
+            return part_blamed(part, plugins.run_parts)(own)
     raise UsageError(
-        "verify_ops must have a plug-in that computes ops again, and none is there; leave it "
-        f"out.{plugins.run_parts.left_out}"
+        f"{option} must have a plug-in that {does}, and none is there; leave it out.{plugins.run_parts.left_out}"
     )
 
 

@@ -19,8 +19,7 @@ from kernbench_core.process.interrupt import WallTime
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.manifest import configuration_changes
 from kernbench_core.runs.options import OptionRecord, RunCall, RunOptions
-from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, part_blamed, wanted_parts
-from kernbench_core.runs.run_folder import OutFolder, check_room, out_folder
+from kernbench_core.runs.parts import Request, RunFolder, RunPart, checker_of_ops, folder_of, part_blamed, wanted_parts
 
 if TYPE_CHECKING:
     from kernbench_core.topology.configuration import Config
@@ -45,16 +44,14 @@ def request_of(
         with wall.spent_on(part.BEGINS), part_blamed(part, plugins.run_parts, OSError):
             parts.append(part(options, call, plugins))
         parts[-1].asked = direct
-    out = out_folder(call.out, tuple(name for part in parts for name in part.SAVES))
+    out = folder_of(plugins, call.out, tuple(name for part in parts for name in part.SAVES))
     _check_outputs(call, out, parts)
     with wall.spent_on("opening the bench"):
         bench = open_program(call.bench, plugins)
     call = with_bench_defaults(call, bench)
     given = dict(call.params or {})
     values = bench.values(given, here)
-    if out is not None:
-        check_room(out, bench, values)
-    return Request(
+    request = Request(
         options=call,
         bench=bench,
         given=given,
@@ -71,6 +68,9 @@ def request_of(
         changes=configuration_changes(call),
         depends=_depends(call, bench, here),
     )
+    if out is not None:
+        out.check_room(request)
+    return request
 
 
 def _depends(call: RunCall, bench: Bench, here: Path) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _file(given: str | Path) -> str:
     return str(given) if found is None else found[0]
 
 
-def _check_outputs(call: RunCall, out: OutFolder | None, parts: Iterable[RunPart]) -> None:
+def _check_outputs(call: RunCall, out: RunFolder | None, parts: Iterable[RunPart]) -> None:
     """Raise UsageError where a file would be written over another one of this run."""
     inputs: Iterable[object] = (call.bench, call.topology, call.components)
     taken = {os.path.realpath(_file(path)) for path in inputs if isinstance(path, str | Path)}

@@ -38,6 +38,8 @@ _BUILTIN, _BENCHES, _CCL = map(_LEFT_OUT.format, ("builtin", "builtin.benches", 
          "out.", _LEFT_OUT.format("builtin.torch")),
         ("torch", "ccl all_reduce --topology tiny --backend torch:cpu", "error: a backend must be numpy, not "
          "'torch:cpu'; leave it out.", _LEFT_OUT.format("builtin.torch")),
+        ("saved", "run gemm --topology tiny --out run", "error: --out must have a plug-in that writes runs to folders, "
+         "and none is there; leave it out.", _LEFT_OUT.format("builtin.saved")),
         ("explain", "run gemm --topology tiny --explain", "error: No such option '--explain'.",
          f"{_LEFT_OUT.format('builtin.explain').rstrip()} See 'kernbench run --help'.\n"),
         ("ccl", "ccl list", "error: kernbench must be followed by a command, not 'ccl'. Known: ", _CCL),

@@ -1,4 +1,4 @@
-"""Core alone: its tests, and processes that they start, find of the packages that register with it machines only."""
+"""Core alone: its tests, and processes that they start, find machines and saved runs, and nothing else of ours."""
 
 from __future__ import annotations
 

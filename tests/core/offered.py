@@ -9,6 +9,8 @@ from kernbench_core.topology.machine_kinds import layering_of
 
 #: The plug-in of machines: who tries things without hardware of ours loads it so.
 MACHINES = "builtin.machines = kernbench_builtin.machines.plugin"
+#: The plug-in that writes the folder of a run.
+SAVED = "builtin.saved = kernbench_builtin.saved.plugin"
 OFFERED = load_plugins([MACHINES], installed=False)
 LAYERING = layering_of(OFFERED.machines)
 

@@ -16,7 +16,7 @@ import pytest
 from kernbench_core.compute.on_demand import BranchValues, HostReads
 from kernbench_core.oplog.log import OpRecord
 from kernbench_core.plugins import Plugins, load_plugins
-from tests.core.offered import MACHINES
+from tests.core.offered import MACHINES, SAVED
 
 engines: list[FakeEngine] = []
 plugins: Plugins
@@ -194,15 +194,15 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, samples: ModuleType) 
     for name in ("toy_plugin", "toy_parts", "toy_note"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.delattr("kernbench_builtin.machines.plugin.kernbench_run_parts")
-    plugins = load_plugins(["toy = toy_plugin", MACHINES], installed=False)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, SAVED], installed=False)
     timing, verdict = samples.TIMING, samples.RIGHT
     monkeypatch.setattr("kernbench_core.host.session.GraphEngine", FakeEngine)
     importlib.import_module("kernbench_builtin.machines.presets")  # takes the next one by name: not the stand-in
     monkeypatch.setattr("kernbench_core.topology.compilation.compile_topology", lambda config, *_: config)
     monkeypatch.setattr("kernbench_core.compute.executor.DataExecutor", FakeExecutor)
-    saver = ModuleType("kernbench_core.compute.saved_run")
+    saver = ModuleType("kernbench_builtin.saved.saved_run")
     saver.save_run = save_run  # type: ignore[attr-defined]
     saver.load_run = lambda path: SimpleNamespace(  # type: ignore[attr-defined]
         op_log=[op_record(*json.loads(line)) for line in (path / "log").read_text().splitlines()]
     )
-    monkeypatch.setitem(sys.modules, "kernbench_core.compute.saved_run", saver)
+    monkeypatch.setitem(sys.modules, "kernbench_builtin.saved.saved_run", saver)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import kernbench_core as kb
+from kernbench_builtin.saved.saved_run import save_run
 from kernbench_core.cli import main
-from kernbench_core.compute.saved_run import save_run
 from kernbench_core.errors import SanityError
 from kernbench_core.plugins import load_plugins
 from tests.core.kernel.left_messages import REMEDY
@@ -235,7 +235,7 @@ def test_the_critical_path_leads_from_pe_to_pe() -> None:
 
 REPLAY = """
 import hashlib, sys
-from kernbench_core.compute.saved_run import load_run
+from kernbench_builtin.saved.saved_run import load_run
 executor = load_run(sys.argv[1]).executor()
 executor.run()
 print(hashlib.sha256(executor.store.read("hbm", int(sys.argv[2]), (48,), "f32").tobytes()).hexdigest())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.saved import load_run
 from kernbench_builtin.triton.kernel import JitFunction, JitKernel
 from kernbench_builtin.triton.names import language_module
-from kernbench_core.compute import load_run
 from kernbench_core.errors import ComponentError, LimitError, UninitializedReadError
 from kernbench_core.plugins import own_plugins
 

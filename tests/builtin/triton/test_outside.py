@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernbench as kb
+from kernbench_builtin.saved.saved_run import load_run
 from kernbench_core.cli import main
-from kernbench_core.compute.saved_run import load_run
 from kernbench_core.memory.outside import OutsideAccess
 from kernbench_core.oplog.description import Access
 from kernbench_core.plugins import Plugins

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_builtin.verify.comparison import differs
 from kernbench_builtin.verify.op_check import verify_ops
 from kernbench_builtin.verify.recomputation import anew
@@ -18,7 +19,6 @@ from kernbench_core.compute.ops import ALIASES, OPS
 from kernbench_core.compute.ops.atomics import HOWS
 from kernbench_core.compute.ops.second_way import Anew
 from kernbench_core.compute.result_types import result_shape, result_type
-from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import ExecutionError, NoDataError, ShapeError
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.saved.saved_run import load_run
 from kernbench_core.cli import main as kernbench
-from kernbench_core.compute.saved_run import load_run
 from kernbench_core.plugins import load_plugins
-from tests.core.offered import MACHINES
+from tests.core.offered import MACHINES, SAVED
 from tests.core.working_machine import YAML
 
 ACME = '''
@@ -116,7 +116,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     (tmp_path / "sfu.yaml").write_text("pe:\n  units:\n    pe_sfu: {impl: acme.sfu, attach: pe_tcm}\n")
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "toys.yaml").write_text(YAML)
-    ours = ["builtin.verify = kernbench_builtin.verify.plugin", "test = tests.core.working_machine", MACHINES]
+    ours = ["builtin.verify = kernbench_builtin.verify.plugin", "test = tests.core.working_machine", MACHINES, SAVED]
     plugins = load_plugins(["acme = acme_calls", *ours], installed=False)
     file = tmp_path / "kernel.py"
 

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 import pytest
 
+from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import NoDataError, PendingDataError, SanityError
 from kernbench_core.oplog.log import OpLog
 from tests.core.kernel_rig import Rig

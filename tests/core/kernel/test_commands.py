@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernbench_core.compute.saved_run import load_run, save_run
+from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_core.kernel.compute_commands import IMMEDIATE, NO_ADDRESS
 from kernbench_core.oplog.log import OpLog, op_log_of
 from tests.core.kernel_rig import Rig

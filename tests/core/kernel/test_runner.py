@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import UninitializedReadError
 from kernbench_core.oplog.description import Access
 from tests.core.kernel_rig import UNIT_NS, Rig

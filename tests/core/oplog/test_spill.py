@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_core.compute.saved_run import load_run, save_run
+from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_core.errors import UsageError
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.oplog.spill import SpilledColumn, chunks, take

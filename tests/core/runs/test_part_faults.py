@@ -9,7 +9,7 @@ import pytest
 
 from kernbench_core.cli import main
 from kernbench_core.plugins import load_plugins
-from tests.core.offered import MACHINES
+from tests.core.offered import MACHINES, SAVED
 
 PART = """
 from typing import Annotated
@@ -36,7 +36,7 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: st
     """Run the toy with a part that this text makes odd; return the lines of its error, which ends it with 6."""
     file = tmp_path / f"odd_{name}.py"  # a module for each case
     file.write_text(PART + text)
-    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(file)], installed=False)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, SAVED, str(file)], installed=False)
     assert main(["run", "toy", "--topology", "one", "--odd", *more], plugins) == 6
     lines = capsys.readouterr().err.replace(str(tmp_path), "").splitlines()
     return [line for line in lines if line != "the kernel says hello"]
@@ -62,7 +62,7 @@ def test_an_answer_that_is_no_json_is_told(
     must = "error: part of runs 'odd' must answer plain JSON types, without NaN and inf, but"
     assert lines == [f"{must} odd_{name}.Answer.to_json raised {why}; correct it."]
     assert not (tmp_path / "saved").exists()
-    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / f"odd_{name}.py")], installed=False)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, SAVED, str(tmp_path / f"odd_{name}.py")], installed=False)
     assert main(["run", "toy", "--topology", "one", "--odd"], plugins) == 0
 
 

@@ -15,7 +15,7 @@ from kernbench_core.errors import KernbenchWarning, PluginError, UsageError
 from kernbench_core.plugins import load_plugins
 from kernbench_core.runs.bench_run import run
 from kernbench_core.runs.result import RunResult
-from tests.core.offered import MACHINES
+from tests.core.offered import MACHINES, SAVED
 
 MORE = '''
 from typing import Annotated
@@ -153,7 +153,7 @@ def test_what_a_part_raises_is_its_plugin_s_fault(
     file = tmp_path / f"faulty_{method.strip('_')}.py"  # a module for each case
     file.write_text(written)
     monkeypatch.chdir(tmp_path)
-    plugins = load_plugins(["toy = toy_plugin", MACHINES, str(file)], installed=False)
+    plugins = load_plugins(["toy = toy_plugin", MACHINES, SAVED, str(file)], installed=False)
     assert main(["run", "toy", "--topology", "one", "--faulty", "--out", "saved"], plugins) == 6
     told = capsys.readouterr().err
     assert "part of runs 'faulty' of " in told and file.name in told and "raised KeyError: 'volts'" in told

@@ -169,7 +169,7 @@ def test_what_cannot_be_written_whole_is_not_written(
         (path / "log").write_text("half")
         raise error
 
-    monkeypatch.setattr(sys.modules["kernbench_core.compute.saved_run"], "save_run", fail)
+    monkeypatch.setattr(sys.modules["kernbench_builtin.saved.saved_run"], "save_run", fail)
     with pytest.raises((UsageError, RunInterrupted)) as caught:
         run("toy", "one", {"n": 2}, out="o", note="t.txt", plugins=toy.plugins)
     assert {name: data for name, data in contents(folder).items() if name != "t.txt"} == before
@@ -249,7 +249,7 @@ def test_ctrl_c_while_files_are_written_still_shows_the_result(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["kernbench_core.compute.saved_run"], "save_run", interrupt)
+    monkeypatch.setattr(sys.modules["kernbench_builtin.saved.saved_run"], "save_run", interrupt)
     assert main(["run", "toy", "--topology", "one", "--out", "o", *json_option], toy.plugins) == 130
     out, err = capsys.readouterr()
     assert err.splitlines()[-1] == (

@@ -110,7 +110,7 @@ def test_8_bit_floats_saturate(name, greatest, near_300) -> None:
 def test_ml_dtypes_is_imported_when_bf16_is_used() -> None:
     """Importing every phase 2 module leaves ml_dtypes alone."""
     code = (
-        "import sys, kernbench_core.compute.saved_run, kernbench_core.compute.executor as e\n"
+        "import sys, kernbench_builtin.saved.saved_run, kernbench_core.compute.executor as e\n"
         "assert 'ml_dtypes' not in sys.modules\n"
         "from kernbench_core.values.dtypes import numpy_dtype\n"
         "assert numpy_dtype('bf16').name == 'bfloat16' and 'ml_dtypes' in sys.modules"

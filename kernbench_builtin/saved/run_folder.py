@@ -19,7 +19,7 @@ from kernbench_core.runs.outputs import OUTPUTS, file_of
 from kernbench_core.runs.result import RunResult, json_text
 
 if TYPE_CHECKING:
-    from kernbench_core.host.bench import Bench
+    from kernbench_core.runs.parts import Request
 
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
@@ -45,15 +45,65 @@ class OutFolder:
             file.is_relative_to(self.path) and file.relative_to(self.path).parts[0] in {*_TOP, *self.more}
         )
 
+    def check_room(self, request: Request) -> None:
+        """Raise UsageError, before the run, where it would replace a file that no run wrote."""
+        sources = request.bench.sources
+        own = () if sources is None else (f"{BENCH}/{name}" for name in sources.files)
+        for name in sorted({*_TOP, *self.more}):
+            _refuse_link(self.path, name)
+        for name in (MANIFEST, _RESULT, OP_LOG, *self.more, OUTPUTS, BENCH, *own, *array_files(request.values)):
+            path = self.path / name
+            _refuse_link(self.path, name)
+            is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
+            if os.path.lexists(path) and name not in self.written and not is_folder:
+                raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
 
-def out_folder(out: str | Path | None, more: tuple[str, ...] = ()) -> OutFolder | None:
+    @contextmanager
+    def whole(self, request: Request, result: RunResult, functions: Mapping[str, str]) -> Iterator[Path]:
+        """Write inputs, op log and result; when the block ends well, also the manifest with SHA-256, or nothing.
+
+        The block may write more into the folder that it gets. `functions` say who computes which op.
+        """
+        from kernbench_builtin.saved.saved_run import save_run
+
+        try:
+            with whole_folder(self.path, self.written) as folder:
+                _write_inputs(folder, request)
+                save_run(folder / OP_LOG, result.op_log, result.store, functions)
+                for name, array in result.outputs.computed.items():
+                    (folder / OUTPUTS).mkdir(exist_ok=True)
+                    with (folder / file_of(name)).open("xb") as file:
+                        write_npy(array, file.write)
+                write_text(folder / _RESULT, result.json_text())
+                yield folder
+                files = {name: _sha256(folder / name) for name in files_below(folder)}
+                write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
+        except (OSError, UsageError):
+            if MANIFEST not in self.written and (self.path / MANIFEST).is_file():
+                raise UsageError(
+                    f"--out must name a folder for one run at a time, and another run wrote {str(self.path)!r} in the "
+                    "meantime: this one is not kept; run it again into another folder."
+                ) from None
+            raise
+
+    def only_in_memory(self, request: Request) -> str:
+        """Say why the run in it cannot be run again; "" where it can be: a function of a module can be imported."""
+        bench = request.bench
+        function, own = bench.function, bench.sources is not None or bench.registered or bench.recipe is not None
+        if own or (function.__module__ != "__main__" and "<" not in function.__qualname__):
+            return ""
+        return (
+            f"the run in {str(self.path)!r} cannot be run again, as {bench.name!r} is a function in memory, whose "
+            f"source is not saved; write it to a file, and give 'FILE.py:{bench.name}'."
+        )
+
+
+def out_folder(out: str | Path, more: tuple[str, ...]) -> OutFolder:
     """Check, before the run, that `out` can become a run's folder, with `more` files; raise UsageError otherwise.
 
     It must be new, empty, or hold an earlier run, whose files are replaced; others beside them stay. Folders above it
     need not be there.
     """
-    if out is None:
-        return None
     shown = repr(str(out))
     path = Path(os.path.realpath(out))
     here = Path.cwd()
@@ -113,74 +163,14 @@ def _refuse_link(path: Path, name: str) -> None:
         )
 
 
-def check_room(out: OutFolder, bench: Bench, values: Mapping[str, object]) -> None:
-    """Raise UsageError, before the run, where it would replace a file that no run wrote."""
-    own = () if bench.sources is None else (f"{BENCH}/{name}" for name in bench.sources.files)
-    for name in sorted({*_TOP, *out.more}):
-        _refuse_link(out.path, name)
-    for name in (MANIFEST, _RESULT, OP_LOG, *out.more, OUTPUTS, BENCH, *own, *array_files(values)):
-        path = out.path / name
-        _refuse_link(out.path, name)
-        is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
-        if os.path.lexists(path) and name not in out.written and not is_folder:
-            raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
-
-
-@contextmanager
-def whole_out(
-    out: OutFolder,
-    result: RunResult,
-    functions: Mapping[str, str],
-    bench: Bench,
-    values: Mapping[str, Any],
-    inputs: Mapping[str, bytes],
-) -> Iterator[Path]:
-    """Write inputs, op log and result; when the block ends well, also the manifest with SHA-256, or nothing.
-
-    The block may write more into the folder that it gets. `functions` say who computes which op, `values` are the
-    parameters of `bench`, `inputs` the files that it read.
-    """
-    from kernbench_core.compute.saved_run import save_run
-
-    try:
-        with whole_folder(out.path, out.written) as folder:
-            write_inputs(folder, bench, values, inputs)
-            save_run(folder / OP_LOG, result.op_log, result.store, functions)
-            for name, array in result.outputs.computed.items():
-                (folder / OUTPUTS).mkdir(exist_ok=True)
-                with (folder / file_of(name)).open("xb") as file:
-                    write_npy(array, file.write)
-            write_text(folder / _RESULT, result.json_text())
-            yield folder
-            files = {name: _sha256(folder / name) for name in files_below(folder)}
-            write_text(folder / MANIFEST, json_text({**result.manifest, "files": files}))
-    except (OSError, UsageError):
-        if MANIFEST not in out.written and (out.path / MANIFEST).is_file():
-            raise UsageError(
-                f"--out must name a folder for one run at a time, and another run wrote {str(out.path)!r} in the "
-                "meantime: this one is not kept; run it again into another folder."
-            ) from None
-        raise
-
-
-def only_in_memory(out: OutFolder, bench: Bench) -> str:
-    """Say why the run in a folder cannot be run again; "" where it can be: a function of a module can be imported."""
-    function, own = bench.function, bench.sources is not None or bench.registered or bench.recipe is not None
-    if own or (function.__module__ != "__main__" and "<" not in function.__qualname__):
-        return ""
-    return (
-        f"the run in {str(out.path)!r} cannot be run again, as {bench.name!r} is a function in memory, whose source is "
-        f"not saved; write it to a file, and give 'FILE.py:{bench.name}'."
-    )
-
-
-def write_inputs(folder: Path, bench: Bench, values: Mapping[str, object], inputs: Mapping[str, bytes]) -> None:
+def _write_inputs(folder: Path, request: Request) -> None:
     """Write arrays, files that were read, and the bench with its own modules, as they were, into a new folder."""
-    for name, array in array_files(values).items():
+    for name, array in array_files(request.values).items():
         (folder / name).parent.mkdir(exist_ok=True)
         with (folder / name).open("xb") as file:
             write_npy(array, file.write)
-    files = {BENCH: {} if bench.sources is None else bench.sources.files, INPUTS: inputs}
+    sources = request.bench.sources
+    files = {BENCH: {} if sources is None else sources.files, INPUTS: request.inputs.kept}
     for path, data in ((folder / kind / name, data) for kind in files for name, data in files[kind].items()):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

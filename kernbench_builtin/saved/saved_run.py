@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from attrs import frozen
 
+from kernbench_builtin.saved.value_graph import ValueReader, ValueWriter
 from kernbench_core.compute.executor import DataExecutor
 from kernbench_core.compute.functions import function_of
 from kernbench_core.errors import UsageError
@@ -29,7 +30,6 @@ from kernbench_core.values.arrays import Array
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
-from kernbench_core.values.value_graph import ValueReader, ValueWriter
 from kernbench_core.wording import brief, schema_hint
 
 SCHEMA: Final = "kernbench.oplog/2"

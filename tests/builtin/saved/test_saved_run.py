@@ -17,8 +17,8 @@ from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.compute.saved_run import load_run, save_run
 from kernbench_core.errors import UsageError
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
@@ -32,13 +32,13 @@ from tests.core.arrays import adopt
 ROOT = Path(__file__).resolve().parents[3]
 REPLAY = """
 import hashlib, sys
-from kernbench_core.compute.saved_run import load_run
+from kernbench_builtin.saved.saved_run import load_run
 saved = load_run(sys.argv[1])
 executor = saved.executor()
 executor.run()
 found = executor.store.read("hbm", 1 << 20, (8, 6), "bf16")
 print(saved.op_log.sha256(), hashlib.sha256(found.tobytes()).hexdigest())
-for module in ("simpy", "greenlet", "kernbench_builtin", "kernbench_ccl", "yaml", "pluggy",
+for module in ("simpy", "greenlet", "kernbench_builtin.components", "kernbench_ccl", "yaml", "pluggy",
                "kernbench_core.host.session", "kernbench_core.component"):
     assert module not in sys.modules, module
 """
