@@ -7,7 +7,7 @@ A mapping may stand for the file, with what YAML would give, and one of keys to 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -40,9 +40,6 @@ _BY_KEY = Layering()
 def by_key(path: KeyPath) -> Layering:
     """Return how a section is laid over another of which no kind of machine says more."""
     return _BY_KEY
-
-
-_SMALL = 2**16
 
 
 @frozen(repr=False)
@@ -190,7 +187,7 @@ class _Reader:
 
     def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...] = ()) -> Located:
         self.sources.append(name)
-        tree = self.attempt(lambda: _document(text, name, self.deferred))
+        tree = self.attempt(lambda: read_yaml(text, name, deferred=self.deferred))
         return self.based(tree, name, folder, seen)
 
     def mapping_layer(self, given: Mapping[str, object], name: str) -> Located:
@@ -228,9 +225,9 @@ class _Reader:
     def finish(self, layers: Iterable[Located]) -> Config:
         if self.problems:
             raise ConfigError(*self.problems, *(self.deferred or ()))
-        tree, own = Located({}, ""), dict[int, object]()
+        tree = Located({}, "")
         for layer in layers:
-            tree = merge(tree, layer, own=own, layering=self.layering)
+            tree = merge(tree, layer, layering=self.layering)
         items = list(_items(tree, ()))
         places = MappingProxyType({path: item.place for path, item in items})
         sources, faults = tuple(self.sources), tuple(self.deferred or ())
@@ -239,44 +236,22 @@ class _Reader:
         return Config(MappingProxyType(plain(tree)), places, sources, faults, inherited, replaced)
 
 
-def _document(text: str, name: str, deferred: list[str] | None) -> Located:
-    """Read a document as `read_yaml` does; a small one once, as every point of a sweep is laid over the same files."""
-    if len(text) > _SMALL:
-        return read_yaml(text, name, deferred=deferred)
-    tree, faults = _small_document(text, name)
-    if faults and deferred is None:
-        raise ConfigError(*faults)
-    if deferred is not None:
-        deferred.extend(faults)
-    return tree
-
-
-@lru_cache(maxsize=32)
-def _small_document(text: str, name: str) -> tuple[Located, tuple[str, ...]]:
-    """Return what a document holds, which nobody changes, and what is wrong with its keys."""
-    faults: list[str] = []
-    return read_yaml(text, name, deferred=faults), tuple(faults)
-
-
 def merge(
     base: Located,
     over: Located,
     path: KeyPath = (),
-    own: dict[int, object] | None = None,
     layering: Callable[[KeyPath], Layering] = by_key,
 ) -> Located:
     """Lay one tree over another: mappings merge key by key, `overrides` are appended, everything else is replaced.
 
     The parameters below a mapping that names another `impl` are kept as `inherited` ones: `implementations.settle`
     knows which of them the new class has; an empty mapping beside that `impl`, or above it, drops them. What else a
-    section does, `layering` says of its path. `path` is where the trees hang. `own` are the mappings, by identity, that
-    earlier calls for the same result made: they are changed in place, so that many layers of one key each take no
-    longer than one of many keys.
+    section does, `layering` says of its path. `path` is where the trees hang.
     """
     if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
         return over
     below, above, params = base.value.get("impl"), over.value.get("impl"), base.value.get("params")
-    merged = base.value if own is not None and id(base.value) in own else dict(base.value)
+    merged = dict(base.value)
     if below is not None and above is not None and below.value != above.value and params is not None:
         merged["params"] = _inherited(params, replaced=bool(plain(over).get("params")))
     laid = layering(path)
@@ -294,9 +269,7 @@ def merge(
             kept = {} if laid.drops_params else old.value
             merged[key] = evolve(item, value={name: one for name, one in kept.items() if not one.inherited})
         else:
-            merged[key] = merge(old, item, (*path, key), own, layering)
-    if own is not None:
-        own[id(merged)] = merged
+            merged[key] = merge(old, item, (*path, key), layering)
     return evolve(base if base.place else over, value=merged, inherited=False, replaced=False)
 
 

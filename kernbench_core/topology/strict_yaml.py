@@ -71,13 +71,15 @@ def read_yaml(text: str, name: str, *, positions: bool = True, deferred: list[st
         raise ConfigError(*problems)
     if deferred is not None:
         deferred.extend(problems)
-    # whoever lays layers over each other changes the outermost mapping, and copies those inside it
-    return evolve(tree, value=dict(tree.value)) if isinstance(tree.value, dict) else tree
+    return tree
 
 
 @functools.lru_cache(maxsize=64)
 def _parsed(text: str, name: str, positions: bool) -> tuple[Located, tuple[str, ...]]:
-    """Return a document, and what is wrong with it though it could be read on; the last ones are remembered."""
+    """Return a document, which nobody changes, and what is wrong with it though it could be read on.
+
+    The last ones are remembered: every point of a sweep is laid over the same files.
+    """
     composer = _Composer(name, positions)
     try:
         tree = composer.document(yaml.parse(text, Loader=_LOADER))
