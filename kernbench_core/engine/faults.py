@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
-from types import FunctionType, TracebackType
+from contextlib import contextmanager
+from traceback import walk_tb
+from types import TracebackType
 
 from kernbench_core.callsite import describe_site, site_of_raise, site_of_traceback, user_traceback
 from kernbench_core.component import ComponentBase
 from kernbench_core.engine.hardware import Hardware, of_provider
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed, in_words
-from kernbench_core.events.faults import NotAnEvent
 from kernbench_core.messages import ISSUED, Command, MsgBase
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.units import format_time
@@ -65,10 +64,7 @@ def component_error(
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # what a generator raised, which Python puts into a RuntimeError without its line
     callbacks, event = (None if component is not None else hardware.env.clock.failed) or ((), None)
-    component = (
-        component or _component_in(error.__traceback__) or _owner(hardware, error) or _closed_over(error.__traceback__)
-        or _called(callbacks)
-    )  # fmt: skip
+    component = component or _component_in(error.__traceback__) or _owner(hardware, error) or _called(callbacks)
     if component is None:
         return blamed(error, ComponentError)(
             f"the simulation raised {in_words(error)} at simulated time {format_time(hardware.env.now)}."
@@ -79,11 +75,11 @@ def component_error(
 
 def _model_error(component: ComponentBase, error: BaseException, now: float, event: object) -> KernbenchError:
     model = f"{component.id}: {type(component).__module__}.{type(component).__qualname__}"
-    if "Invalid yield value" in in_words(error):
-        value = error.value if isinstance(error, NotAnEvent) else _yielded(error.__traceback__)
+    _, invalid, value = in_words(error).partition("Invalid yield value ")
+    if invalid:
+        yielded = value.strip('"')
         return ComponentError(
-            f"{model}.run must yield SimPy events, not {value!r}; "
-            "write `yield env.timeout(ns)` to wait."
+            f"{model}.run must yield SimPy events, not {yielded}; write `yield env.timeout(ns)` to wait."
         )
     if "is not iterable" in in_words(error) and _last_module(error.__traceback__) == Worker.__module__:
         return ComponentError(
@@ -99,8 +95,9 @@ def _model_error(component: ComponentBase, error: BaseException, now: float, eve
         f"{model} raised {in_words(error)} at simulated time {format_time(now)}.\n"
         f"{user_traceback(error)}".rstrip()
     )
+    near = [value for frame, _ in walk_tb(error.__traceback__) for value in frame.f_locals.values()]
     served = [msg for msg, _ in component.serving]
-    command = _issued_in(error.__traceback__) or next(filter(None, map(_issued_for, (event, *served))), None)
+    command = next(filter(None, map(_issued_for, (*near, event, *served))), None)
     if command is not None and command.site is not None:
         sent = f"{type(command).__name__} that {command.call} at {describe_site(command.site)} sent"
         made.add_note(
@@ -111,11 +108,8 @@ def _model_error(component: ComponentBase, error: BaseException, now: float, eve
 
 
 def _last_module(traceback: TracebackType | None) -> str | None:
-    name = None
-    while traceback is not None:
-        name = traceback.tb_frame.f_globals.get("__name__")
-        traceback = traceback.tb_next
-    return name
+    frames = [frame for frame, _ in walk_tb(traceback)]
+    return frames[-1].f_globals.get("__name__") if frames else None
 
 
 def _owner(hardware: Hardware, error: BaseException) -> ComponentBase | None:
@@ -128,31 +122,13 @@ def _owner(hardware: Hardware, error: BaseException) -> ComponentBase | None:
 
 
 def _called(callbacks: Iterable[object]) -> ComponentBase | None:
-    """Return the component that one of the callbacks of an event belongs to."""
-    return next(filter(None, map(_behind, callbacks)), None)
-
-
-def _behind(called: object, depth: int = 4) -> ComponentBase | None:
-    """Return the component that what can be called is a method of, or was made with; not further away than `depth`."""
-    if isinstance(called, ComponentBase):
-        return called
-    if isinstance(called, Worker):
-        return called.component if isinstance(called.component, ComponentBase) else None
-    if depth == 0:
-        return None
-    held: list[object] = [getattr(called, "__self__", None)]
-    if isinstance(called, partial):
-        held += (called.func, *called.args, *called.keywords.values())
-    if isinstance(called, FunctionType):
-        held += (*_closed(called), *(called.__defaults__ or ()), *(called.__kwdefaults__ or {}).values())
-    return next(filter(None, (_behind(each, depth - 1) for each in held)), None)
-
-
-def _closed(function: FunctionType) -> Iterator[object]:
-    """Give what a function closes over, of what is set."""
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):
-            yield cell.cell_contents
+    """Return the component of which one of the callbacks of an event is a method, or whose worker goes on."""
+    for callback in callbacks:
+        owner = getattr(getattr(callback, "func", callback), "__self__", None)  # of a partial, too
+        found = owner.component if isinstance(owner, Worker) else owner
+        if isinstance(found, ComponentBase):
+            return found
+    return None
 
 
 def _issued_for(event: object) -> Command | None:
@@ -165,46 +141,13 @@ def _issued_for(event: object) -> Command | None:
 
 
 def _component_in(traceback: TracebackType | None) -> ComponentBase | None:
-    """Return the component whose method, of whichever first parameter, is innermost in `traceback`."""
-    found = None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        first = frame.f_code.co_varnames[0] if frame.f_code.co_argcount else "self"
-        owner = frame.f_locals.get(first)
-        if isinstance(owner, ComponentBase):
-            found = owner
-        traceback = traceback.tb_next
-    return found
+    """Return the component that the innermost function of `traceback` is a method of, or closes over, as a lambda does.
 
-
-def _closed_over(traceback: TracebackType | None) -> ComponentBase | None:
-    """Return the component that the innermost function of `traceback` which closes over one knows, as a lambda does.
-
-    It is the one where a compiled method raised below the function: its frame has no local variables.
+    Where a compiled method raised below the function that is the one: its frame has no local variables.
     """
     found = None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        known = (frame.f_locals.get(name) for name in frame.f_code.co_freevars)
+    for frame, _ in walk_tb(traceback):
+        names = (*frame.f_code.co_varnames[: min(1, frame.f_code.co_argcount)], *frame.f_code.co_freevars)
+        known = (frame.f_locals.get(name) for name in names)
         found = next((each for each in known if isinstance(each, ComponentBase)), found)
-        traceback = traceback.tb_next
     return found
-
-
-def _issued_in(traceback: TracebackType | None) -> Command | None:
-    """Return the command of a plug-in's own, which a kernel issued, that a function in `traceback` was given."""
-    while traceback is not None:
-        for value in traceback.tb_frame.f_locals.values():
-            if isinstance(value, Command) and value.call == ISSUED:
-                return value
-        traceback = traceback.tb_next
-    return None
-
-
-def _yielded(traceback: TracebackType | None) -> object:
-    """Return what a process yielded that is no event: SimPy only puts its text into the message."""
-    value = None
-    while traceback is not None:
-        value = traceback.tb_frame.f_locals.get("event", value)
-        traceback = traceback.tb_next
-    return value

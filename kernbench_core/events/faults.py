@@ -19,14 +19,6 @@ class SchedulingFault(Exception):
         raise NotImplementedError
 
 
-class NotAnEvent(RuntimeError):
-    """A process yielded a `value` that cannot happen."""
-
-    def __init__(self, value: object) -> None:
-        super().__init__(f'Invalid yield value "{value}"')
-        self.value = value
-
-
 class ScheduledTwice(SchedulingFault):
     """The event has happened before, and nobody scheduled it anew."""
 

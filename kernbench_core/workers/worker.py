@@ -6,7 +6,6 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from kernbench_core.environment import Environment, Event, Initialize, Process, Signal
-from kernbench_core.events.faults import NotAnEvent
 from kernbench_core.events.queue import OVER, EventQueue, step
 from kernbench_core.messages import MsgBase
 from kernbench_core.reporting import Rates, Reported
@@ -71,7 +70,7 @@ class Worker:
             try:
                 callbacks = event.callbacks
             except AttributeError:
-                raise NotAnEvent(event) from None
+                raise RuntimeError(f"Invalid yield value {event!r}") from None  # in the words of SimPy
             if callbacks is not None:  # else it has happened already
                 callbacks.append(self._resume)
                 break

@@ -102,13 +102,6 @@ class ByPartial(Later):
         return partial(self.end, busy="x")
 
 
-class ByPartialOfClosure(Later):
-    """Have a function called that was given the component."""
-
-    def what(self) -> Callable[[Any], Any]:
-        return partial(ComponentBase.end, self, busy="x")
-
-
 class ByEvent(ComponentBase):
     """Call a method below a callback of SimPy."""
 
@@ -125,7 +118,6 @@ class ByEvent(ComponentBase):
         (ByLambda, "ValueError: end must be called once", "<lambda>"),
         (ByClosure, "ValueError: end must be called once", "twice"),
         (ByPartial, "TypeError: ", None),
-        (ByPartialOfClosure, "TypeError: ", None),
         (ByEvent, "TypeError: ", "<lambda>"),
     ],
 )
