@@ -155,27 +155,6 @@ def test_an_entry_that_is_wrong_is_left_out_alone(
     assert capsys.readouterr().err == f"error: {reason}.\n"
 
 
-@pytest.mark.parametrize(
-    ("left", "whose"),
-    [
-        ({"METADATA": "Metadata-Version: 2.1\n"}, "an unnamed distribution"),
-        ({"METADATA": "Metadata-Version: 2.1\nName: torn\n"}, "torn"),
-        ({}, "an unnamed distribution"),
-    ],
-)
-@pytest.mark.parametrize("broken", ["an import that fails"], indirect=True)
-def test_an_install_that_was_cut_short_ends_no_command(
-    broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], left: dict[str, str], whose: str
-) -> None:
-    """Its entry points may be all that there is: the plug-in is named by them, and others go on."""
-    info = tmp_path / "site" / "broken-0.3.dist-info"
-    (info / "METADATA").unlink()
-    for name, text in left.items():
-        (info / name).write_text(text)
-    assert main(["plugins", "list", "--json"]) == 0
-    assert capsys.readouterr().err == f"warning: plug-in 'broken' ({whose}) is left out: {broken}.\n"
-
-
 def test_an_entry_point_to_something_in_a_module_is_told_so() -> None:
     """Whether or not it is there: hooks are functions of a module."""
     (failure,) = load_plugins(["broken = broken_plugin:hooks"], installed=False).failures

@@ -7,9 +7,8 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -17,8 +16,6 @@ from typing import Any, Final
 from kernbench_core.errors import UsageError
 from kernbench_core.package import GROUP, OWN_PLUGINS
 
-#: How the folders of what is installed end, or are called in an egg.
-_INFOS: Final = ("dist-info", "egg-info")
 _STEM: Final = re.compile(r"[a-z][a-z0-9_]*")
 _TEXT: Final = "__kernbench_text__"
 
@@ -36,10 +33,10 @@ def own_plugins(*names: str) -> tuple[str, ...]:
 def installed_plugins() -> tuple[tuple[str, str, str, str], ...]:
     """Return of each installed plug-in its distribution, its name, its module and its version.
 
-    Reading them takes as long as a small run, so it is done again only where something was installed, changed or
-    removed since.
+    Reading them takes as long as a small run, so it is done again only where the path of imports is another, or a
+    folder of it holds other names.
     """
-    return _read(importlib.metadata.entry_points, tuple([each for place in sys.path for each in _state(place)]))
+    return _read(importlib.metadata.entry_points, tuple(map(_state, sys.path)))
 
 
 @lru_cache(maxsize=4)
@@ -48,49 +45,19 @@ def _read(entry_points: Callable[..., Any], _: tuple[Any, ...]) -> tuple[tuple[s
     found = []
     for point in entry_points(group=GROUP):
         if point.dist not in said:  # its metadata are parsed each time that they are asked for
-            said[point.dist] = distribution_of(point)
+            said[point.dist] = point.dist.name, point.dist.version
         name, version = said[point.dist]
         found.append((name, point.name, point.value, version))
     return tuple(found)
 
 
-def _state(place: str) -> Iterator[tuple[str, int, int]]:
-    """Yield what is another thing when what is installed at a place of the path is: names, times and sizes."""
+def _state(place: str) -> tuple[str, int, int]:
+    """Return what is another thing when something was installed into a place of the path, or removed from it."""
     try:
-        with os.scandir(place or ".") as inside:
-            infos = [each.path for each in inside if each.name.lower().endswith(_INFOS)]
-    except OSError:  # an archive, or nothing
-        infos = []
-        yield _seen(place)
-    for info in infos:
-        yield _seen(os.path.join(info, "entry_points.txt"))  # noqa: PTH118 - a path object takes longer
-
-
-def _seen(file: str) -> tuple[str, int, int]:
-    try:
-        found = os.stat(file)  # noqa: PTH116
+        found = os.stat(place or ".")  # noqa: PTH116 - a path object takes longer
     except OSError:
-        return file, 0, 0
-    return file, found.st_mtime_ns, found.st_size
-
-
-def distribution_of(point: EntryPoint) -> tuple[str, str]:
-    """Return the name and the version of an entry point's distribution, as far as its files still say them.
-
-    An install that was cut short may leave entry points behind without the metadata.
-    """
-    dist = point.dist
-    if dist is None:
-        return "an unnamed distribution", ""
-    return _said(lambda: dist.name) or "an unnamed distribution", _said(lambda: dist.version)
-
-
-def _said(read: Callable[[], str | None]) -> str:
-    """Return what metadata say, nothing where they do not: each Python raises, or warns of, another thing then."""
-    try:
-        return read() or ""
-    except (KeyError, TypeError, AttributeError, OSError, DeprecationWarning):
-        return ""
+        return place, 0, 0
+    return place, found.st_ino, found.st_mtime_ns
 
 
 def import_named(module: str) -> ModuleType:
