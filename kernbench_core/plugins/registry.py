@@ -250,16 +250,6 @@ class MachineRegistry(Registry[MachineEntry]):
 
     NOUN = MachineEntry.NOUN
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        further = {section: name for name, (entry, _) in self._entries.items() for section in entry.sections}
-        right, taken = dict(self._entries), dict(self.taken)
-        for name in further.keys() & right.keys():
-            _, provider = right.pop(name)
-            reason = f"it must not be called as a section of machine {further[name]!r}; rename it"
-            taken[name] = PluginFailure(provider, reason, f"machine {name!r}")
-        self._entries, self.taken = MappingProxyType(right), MappingProxyType(taken)
-
     def owner(self, section: str) -> str | None:
         """Return the name of the kind whose section this is, None where there is none."""
         found = next((name for name, (entry, _) in self._entries.items() if section in entry.sections), None)

@@ -25,7 +25,7 @@ from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.topology.compiled_machines import compiled_once
 from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
-from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_parts, kind_of, require_alone
+from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_nodes, kind_of, require_alone
 from kernbench_core.topology.section_reader import read_choices
 from kernbench_core.topology.sections import Choices
 from kernbench_core.wording import brief
@@ -81,8 +81,8 @@ def _compiled(
             chosen.check_written()
             raise ConfigError(*dict.fromkeys([*loaded.faults, *faults.problems, *chosen.problems])) from None
         placed, edges = list(kind.place(plan)), list(kind.wire(plan))
-    written = read_choices(loaded, kind.units)
-    check_parts(registry, name, kind, placed, edges, written.units)
+        written = read_choices(loaded, kind.units)
+        check_nodes(registry, name, kind, placed, written.units)
     nodes, warnings = implement(loaded, kind, written, placed, components)
     with _blamed(registry, name):
         graph = Graph.of(nodes, edges, (*loaded.warnings, *warnings))

@@ -7,10 +7,9 @@ its entry names. All come from plug-ins.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-import attrs
 from attrs import evolve, field, frozen
 
 from kernbench_core.errors import ConfigError, PluginError, UnknownName
@@ -60,7 +59,7 @@ def kind_of(config: Config, machines: MachineRegistry) -> tuple[str, MachineKind
 
     Raises:
         ConfigError: no plug-in that is loaded has a kind of such a section.
-        PluginError: the kind cannot be loaded, or breaks its contract.
+        PluginError: the kind cannot be loaded, or is none.
     """
     sections = sorted(str(key) for key in config.data if key != DEFAULT)
     name = next((section for section in sections if machines.owner(section) == section), DEFAULT)
@@ -119,35 +118,11 @@ def bare_section(config: Config, name: str, machines: MachineRegistry) -> tuple[
 
 
 def open_kind(machines: MachineRegistry, name: str) -> MachineKind[Any]:
-    """Return the kind of machine of a name; raise PluginError where it cannot be loaded, or breaks its contract."""
+    """Return the kind of machine of a name; raise PluginError where it cannot be loaded, or is none."""
     kind = machines.load(name)
     if not isinstance(kind, MachineKind):
         raise machines.fault(name, f"must be a MachineKind of kernbench_core.topology, not {kind!r}")
-    wrong = next(_faults(kind), None)
-    if wrong is not None:
-        raise machines.fault(name, wrong)
     return kind
-
-
-def _faults(kind: MachineKind[Any]) -> Iterator[str]:
-    """Yield which fields of a kind are not what they must be, in words that follow its name."""
-    for name in ("read", "place", "wire"):
-        if not callable(getattr(kind, name)):
-            yield f"must have a function as {name}, not {getattr(kind, name)!r}"
-    if kind.finish is not None and not callable(kind.finish):
-        yield f"must have a function or None as finish, not {kind.finish!r}"
-    what, instead, runs, kinds = (getattr(kind, name) for name in ("what", "instead", "runs_kernels", "node_kinds"))
-    if not isinstance(what, str) or not what:
-        yield f"must say as what, in words, what it is, not {what!r}"
-    if not isinstance(instead, str):
-        yield f"must have a text as instead, not {instead!r}"
-    if not isinstance(runs, bool):
-        yield f"must have True or False as runs_kernels, not {runs!r}"
-    section: object = kind.section
-    if section is not None and not (isinstance(section, type) and attrs.has(section)):
-        yield f"must have an attrs class or None as section, not {section!r}"
-    if not isinstance(kinds, tuple) or not all(isinstance(each, str) for each in kinds):
-        yield f"must have a tuple of texts as node_kinds, not {kinds!r}"
 
 
 def require_alone(config: Config, name: str, machines: MachineRegistry) -> None:
@@ -173,19 +148,10 @@ def require_kernels(config: Config, machines: MachineRegistry, doing: str) -> No
         )
 
 
-def check_parts(
-    machines: MachineRegistry,
-    name: str,
-    kind: MachineKind[Any],
-    nodes: Collection[Node],
-    edges: Collection[Edge],
-    more: Iterable[str],
+def check_nodes(
+    machines: MachineRegistry, name: str, kind: MachineKind[Any], nodes: Collection[Node], more: Iterable[str]
 ) -> None:
-    """Raise PluginError where a kind places or wires what it must not; `more` are kinds of node of a configuration."""
-    for stage, of, things in (("place", Node, nodes), ("wire", Edge, edges)):
-        if not all(issubclass(found, of) for found in set(map(type, things))):
-            odd = next(thing for thing in things if not isinstance(thing, of))
-            raise machines.fault(name, f"must {stage} {of.__name__} objects, not {odd!r}")
+    """Raise PluginError where a kind places what it must not; `more` are kinds of node of a configuration."""
     if not nodes:
         raise machines.fault(name, "must place at least one node, not none")
     unknown = {node.kind for node in nodes} - {*kind.node_kinds, *more}

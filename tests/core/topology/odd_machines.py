@@ -59,13 +59,8 @@ def read_pod(config: Config, networks: NetworkRegistry) -> Plan:
 CABLE = MachineKind("a cable on a desk", ("port",), read, place, wire, section=CableSpec)
 POD = evolve(PACKAGES, what="a pod", read=read_pod)
 TEXT_INSTEAD = "a text"
-WORDLESS = evolve(CABLE, what="")
 UNREAD = evolve(CABLE, read=None)
 UNFINISHED = evolve(CABLE, finish=3)
-KINDS = evolve(CABLE, node_kinds=["port"])
-RUNS = evolve(CABLE, runs_kernels=1)
-INSTEAD = evolve(CABLE, instead=None)
-SECTION = evolve(CABLE, section=dict)
 EMPTY = evolve(CABLE, place=lambda spec: [])
 PLACED = evolve(CABLE, place=lambda spec: ["cable.a"])
 WIRED = evolve(CABLE, wire=lambda spec: [("cable.a", "cable.b")])

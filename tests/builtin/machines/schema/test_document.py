@@ -180,16 +180,16 @@ def test_what_cannot_be_used_is_told_and_left_out() -> None:
     told: list[str] = []
     shape = NetworkEntry("acme.star", "nowhere_to_be_found:SHAPE", "A star.")
     found = configuration_schema(
-        Listed(), NetworkRegistry(entries=[*offered.NETWORKS, (shape, ACME)]), machines("KINDS", "POD"),
+        Listed(), NetworkRegistry(entries=[*offered.NETWORKS, (shape, ACME)]), machines("TEXT_INSTEAD", "POD"),
         warn=told.append,
     )
     assert told == [
         "network 'acme.star' of acme-beds 1.2 must be importable from 'nowhere_to_be_found:SHAPE', but that raised "
         "ModuleNotFoundError: No module named 'nowhere_to_be_found'; repair or reinstall acme-beds.",
-        "machine 'kinds' of acme-beds 1.2 must have a tuple of texts as node_kinds, not ['port']; repair or reinstall "
-        "acme-beds.",
+        "machine 'text_instead' of acme-beds 1.2 must be a MachineKind of kernbench_core.topology, not 'a text'; "
+        "repair or reinstall acme-beds.",
     ]
-    assert "kinds" not in found["properties"]
+    assert "text_instead" not in found["properties"]
     assert (
         "acme.star"
         not in found["properties"]["system"]["properties"]["network"]["properties"]["topology"]["else"]["enum"]
