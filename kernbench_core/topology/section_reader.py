@@ -129,7 +129,7 @@ def read_section(config: Config, name: str, kind: type[_T]) -> _T:
 
 
 def reader_of(kind: Any) -> _Reader:
-    """Return what types a value as a kind: a quantity, a section, several by name or in a list, or another."""
+    """Return what types a value as a kind: a quantity, a section, or several by name or in a list."""
     marks, arguments = get_args(kind)[1:], get_args(kind)
     if get_origin(kind) is Annotated:
         for mark in marks:
@@ -147,35 +147,7 @@ def reader_of(kind: Any) -> _Reader:
         return functools.partial(_listed, reader_of(arguments[0]))
     if attrs.has(kind):
         return _section(kind)
-    return _foreign_reader(kind)
-
-
-def _foreign_reader(kind: Any) -> _Reader:
-    """Return what types a value as a kind that cattrs knows; what is in it may be of our kinds again.
-
-    Only sections of plug-ins have such; cattrs takes long to be imported.
-    """
-    import cattrs
-    from cattrs.errors import AttributeValidationNote, ClassValidationError, IterableValidationError
-
-    groups = (ClassValidationError, IterableValidationError)
-
-    def flat(faults: Any) -> Iterator[ReadingFault]:
-        with_notes, without = faults.group_exceptions()
-        for fault, note in [*with_notes, *((fault, None) for fault in without)]:
-            key = () if note is None else (note.name if isinstance(note, AttributeValidationNote) else note.index,)
-            yield from faults_of(Faults(list(flat(fault))) if isinstance(fault, groups) else fault, *key)
-
-    converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
-    converter.register_structure_hook_func(_is_ours, lambda value, inner: reader_of(inner)(value))
-
-    def read(value: Any) -> Any:
-        try:
-            return converter.structure(value, kind)
-        except groups as faults:
-            raise Faults(list(flat(faults))) from None
-
-    return read
+    raise TypeError(f"a field of a section must have a type of kernbench_core.topology.sections, not {kind!r}")
 
 
 def _quantity(quantity: Quantity, value: object) -> object:
@@ -242,16 +214,12 @@ def _each(reader: _Reader, pairs: Iterable[tuple[Any, object]]) -> list[tuple[An
     return found
 
 
-def _is_ours(kind: Any) -> bool:
-    return attrs.has(kind) or get_origin(kind) is list
-
-
 @functools.cache
 def _section(cls: Any) -> _Reader:
     """Return what types a section: each key as its field is annotated."""
     hints = get_type_hints(cls, include_extras=True)
     fields = [each for each in attrs.fields(cls) if each.init]
-    keys = _keys({each.name: (reader_of(hints[each.name]), _is_needed(each)) for each in fields})
+    keys = _keys({each.name: (reader_of(hints[each.name]), each.default is attrs.NOTHING) for each in fields})
     aliases = {each.name: each.alias for each in fields}
     forms: tuple[Derivation, ...] = getattr(cls, "FORMS", ())
 
@@ -264,11 +232,6 @@ def _section(cls: Any) -> _Reader:
         return _with_forms(forms, value, made) if forms else made
 
     return read
-
-
-def _is_needed(field: Any) -> bool:
-    """Say whether a field has no default; one of a class that attrs made has a word of its own for that."""
-    return field.default is attrs.NOTHING or repr(field.default) == "NOTHING"
 
 
 def _keys(known: Mapping[str, tuple[_Reader, bool]]) -> Callable[[Any], dict[str, Any]]:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 from kernbench_core.cli import main
 
-HEAVY = ("numpy", "simpy", "greenlet", "yaml", "cattrs", "ml_dtypes", "kernbench_core.host.session")
+HEAVY = ("numpy", "simpy", "greenlet", "yaml", "ml_dtypes", "kernbench_core.host.session")
 
 
 def call(toy: ModuleType, *args: str) -> int:

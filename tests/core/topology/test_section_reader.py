@@ -1,4 +1,4 @@
-"""Sections of plug-ins may hold kinds that core's own have not: they are read, and faults are told with their place."""
+"""Sections of plug-ins: they are read, and faults are told with their place."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ LINK = {"bandwidth": "2 GB/s", "latency": "1 ns"}
 
 @attrs.frozen
 class Grid:
-    """Made by attrs, with kinds that need cattrs."""
+    """What a section may hold."""
 
     rows: Annotated[Count, "Rows."]
-    cells: tuple[int, ...] = ()
-    names: Mapping[str, int] = attrs.field(factory=dict)
-    ways: dict[str, LinkSpec] = attrs.field(factory=dict)
+    ways: Mapping[str, LinkSpec] = attrs.field(factory=dict)
     spare: LinkSpec | None = None
 
     def __attrs_post_init__(self) -> None:
@@ -42,16 +40,28 @@ def problems(**section: Any) -> list[str]:
     return [problem.partition("grid")[2] for problem in caught.value.problems]
 
 
-def test_kinds_that_core_has_not_are_read() -> None:
-    found = read(rows=3, cells=["1", 2], names={"a": "4"}, ways={"w": LINK}, spare=LINK)
-    assert found == Grid(3, (1, 2), {"a": 4}, {"w": LinkSpec(2.0, 1.0)}, LinkSpec(2.0, 1.0))
+def test_sections_in_sections_are_read() -> None:
+    found = read(rows=3, ways={"w": LINK}, spare=LINK)
+    assert found == Grid(3, {"w": LinkSpec(2.0, 1.0)}, LinkSpec(2.0, 1.0))
     assert read(rows=1, spare=None) == Grid(1)
 
 
+def test_a_type_that_no_section_has_is_told() -> None:
+    """Not converted by rules of its own, as a text to a number."""
+
+    @attrs.frozen
+    class Plain:
+        rows: int
+
+    with pytest.raises(TypeError) as caught:
+        read_section(Config({"grid": {"rows": "3"}, "components": {}}, {}), "grid", Plain)
+    told = "a field of a section must have a type of kernbench_core.topology.sections, not <class 'int'>"
+    assert str(caught.value) == told
+
+
 def test_every_fault_is_told_with_its_place_and_in_order() -> None:
-    assert problems(cells=[1, "x"], ways={"w": {**LINK, "latency": "?"}, "v": {"bandwith": 1}}, row=1) == [
+    assert problems(ways={"w": {**LINK, "latency": "?"}, "v": {"bandwith": 1}}, row=1) == [
         " must have the key 'rows'; add it, or start from a preset with 'base:'.",
-        ".cells.1 invalid literal for int() with base 10: 'x'",
         ".ways.w.latency must be a positive time, not '?'.",
         ".ways.v must have the key 'bandwidth'; add it, or start from a preset with 'base:'.",
         ".ways.v must have the key 'latency'; add it, or start from a preset with 'base:'.",
