@@ -24,17 +24,10 @@ COMBINE: Final[Mapping[str, Callable[[Sequence[float]], float]]] = MappingProxyT
 )
 
 
-def _check_text(stat: Stat, attribute: Any, value: str) -> None:
-    units = ("ns", "B", "")
-    right = value in units if attribute.name == "unit" else isinstance(value, str) and value != ""
-    if not right:
-        what = f"one of {units}" if attribute.name == "unit" else "a text"
-        raise ValueError(f"{attribute.name} of statistic {stat.name!r} must be {what}, not {value!r}")
-
-
-def _check_combine(stat: Stat, attribute: object, value: str) -> None:
-    if value not in COMBINE:
-        raise ValueError(f"combine of statistic {stat.name!r} must be one of {', '.join(COMBINE)}, not {value!r}")
+def _check_word(stat: Stat, attribute: Any, value: str) -> None:
+    known = ("ns", "B", "") if attribute.name == "unit" else tuple(COMBINE)
+    if value not in known:
+        raise ValueError(f"{attribute.name} of statistic {stat.name!r} must be one of {known}, not {value!r}")
 
 
 @frozen
@@ -49,13 +42,13 @@ class Stat:
     ...     misses = 0
     >>> kb.Stat("misses", "", "median", "Lines that were fetched.")
     Traceback (most recent call last):
-    ValueError: combine of statistic 'misses' must be one of sum, max, mean, not 'median'
+    ValueError: combine of statistic 'misses' must be one of ('sum', 'max', 'mean'), not 'median'
     """
 
-    name: str = field(validator=_check_text)
-    unit: str = field(validator=_check_text)
-    combine: str = field(validator=_check_combine)
-    doc: str = field(validator=_check_text)
+    name: str
+    unit: str = field(validator=_check_word)
+    combine: str = field(validator=_check_word)
+    doc: str
 
 
 class Waiting:
@@ -253,10 +246,6 @@ class Reported(Waits):
         Default: workers count a service at its end; a paced model is taken until its last departure.
         """
         return max(0.0, self._previous_out - time) if self._paced and not self.run_style else 0.0
-
-    def in_service(self, worker: int) -> MsgBase | None:
-        """Return the message that a worker, by its number, serves now."""
-        return self._workers[worker].msg  # type: ignore[no-any-return]
 
     @property
     def serving(self) -> tuple[tuple[MsgBase, float], ...]:

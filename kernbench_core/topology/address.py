@@ -77,13 +77,6 @@ class AddressMap:
         unit = "sram" if space == 2 else f"{_SPACES[space]}{index}"
         return Location(sip, cube, unit, offset)
 
-    def space_of(self, address: int) -> str:
-        """Return `hbm`, `sram` or `tcm`; raise OutOfBoundsError for an address of no space."""
-        space = address >> _SPACE_SHIFT & _SPACE_MASK
-        if space == 0 or address < 0:
-            raise OutOfBoundsError(f"address {hex(address)} must lie in hbm, sram or tcm, but it has no space field")
-        return _SPACES[space]
-
     def capacity(self, space: str) -> int:
         """Return the bytes of one unit of a space: an HBM slice, a cube's SRAM, a PE's TCM."""
         return {"hbm": self.hbm_bytes, "sram": self.sram_bytes, "tcm": self.tcm_bytes}[space]

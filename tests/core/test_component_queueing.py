@@ -30,7 +30,7 @@ class Two(ComponentBase):
         self.workers: list[int] = []
 
     def run(self, env: Environment, msg: MsgBase) -> ProcessGenerator:
-        self.workers.append([self.in_service(worker) for worker in range(2)].index(msg))
+        self.workers.append([worker.msg for worker in self._workers].index(msg))
         yield env.timeout(5.0)
 
 
