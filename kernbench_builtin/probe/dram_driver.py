@@ -151,7 +151,7 @@ class DramProbe:
     ) -> DramPoint:  # fmt: skip
         """Let everything happen, and take what was measured."""
         geometry = self._ask(controller)
-        Watchdog(hardware.env, Limits(), None).run(lambda: False)
+        Watchdog(hardware.env, Limits(), None).run()
         ends = [wire.available_at for wire in controller.internal_wires]
         last = max([each.tail for each in sent])
         beside: Any = hardware.components[_CHAIN]

@@ -91,7 +91,7 @@ class Engine:
         """
         self._watchdog = Watchdog(self.hardware.env, self.limits, self._on_progress, self._wall)
         try:
-            self._watchdog.run(lambda: False)
+            self._watchdog.run()
         except (KernbenchError, *INTERRUPTS):
             raise
         except BaseException as error:

@@ -108,7 +108,7 @@ class Progress:
 
 
 class Watchdog:
-    """Advance an environment until nothing is left or `finished()`, within `limits`.
+    """Advance an environment until nothing is left, within `limits`.
 
     `wall` is the wall time that is left of a run of which this is a part; by default that of the limits.
     """
@@ -128,7 +128,7 @@ class Watchdog:
         self._stalled = NoProgress(env)
         self.wall_s = 0.0
 
-    def run(self, finished: Callable[[], bool]) -> None:
+    def run(self) -> None:
         """Process events; raise LimitError when a limit is reached, naming where a stuck program is."""
         self._began = time.perf_counter()
         self._stalled = NoProgress(self._env)
@@ -136,7 +136,7 @@ class Watchdog:
         # moment of automatic collection, which depends on everything else in the process, would show in the op log.
         try:
             with no_automatic_collection(), Alarm(self._wall.left_s) as alarm:
-                self._loop(finished, alarm)
+                self._loop(alarm)
         except WallTimeExceeded as stuck:
             if self._wall.timeout_s is None:  # the limit is of something that this is a part of
                 raise
@@ -146,12 +146,12 @@ class Watchdog:
             self._wall.spent_s += self.wall_s
             self._report()
 
-    def _loop(self, finished: Callable[[], bool], alarm: Alarm) -> None:
+    def _loop(self, alarm: Alarm) -> None:
         env, limits, timeout_s = self._env, self._limits, self._wall.left_s
         most = _FEWEST_EVENTS
         looked = time.perf_counter()
         until = EXACT_NS if limits.max_sim_ns is None else min(EXACT_NS, limits.max_sim_ns)
-        while not finished():
+        while True:
             left = env.advance(self._next_slice(most), until)
             if (stop := alarm.interrupted) is not None:
                 raise stop
@@ -168,7 +168,7 @@ class Watchdog:
                     "raise --max-sim-time if it is only long."
                 )
             self._stalled.look()
-            if limits.max_events is not None and env.events >= limits.max_events and not finished():
+            if limits.max_events is not None and env.events >= limits.max_events:
                 raise LimitError(
                     f"the run reached its limit of {limits.max_events} events at simulated time "
                     f"{format_time(env.now)}{self._stalled.in_words() or '; raise --max-events if it is only long.'}"

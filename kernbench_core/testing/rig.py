@@ -279,7 +279,7 @@ class Harness:
 
     def _run_to_the_end(self) -> None:
         try:
-            Watchdog(self.env, self._limits, None).run(lambda: False)
+            Watchdog(self.env, self._limits, None).run()
         except LimitError as error:
             told = str(error).partition(";")[0]  # what follows is for who runs a bench
             raise LimitError(f"{told}; correct the model, or give the machine other limits.") from None

@@ -30,7 +30,7 @@ def test_interrupt_passes_every_except_exception() -> None:
 
     env.process(stubborn(env))
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+        Watchdog(env, Limits(timeout_s=0.1), None).run()
     assert f" in {__file__}:" in str(caught.value)
     assert not issubclass(WallTimeExceeded, Exception)
 
@@ -58,7 +58,7 @@ def test_ctrl_c_that_is_swallowed_comes_out_between_events() -> None:
 
     env = sent_sigint(swallow)
     with pytest.raises(KeyboardInterrupt):
-        Watchdog(env, Limits(timeout_s=20.0), None).run(lambda: False)
+        Watchdog(env, Limits(timeout_s=20.0), None).run()
     assert env.now < 100_000.0
 
 
@@ -68,7 +68,8 @@ def test_other_handlers_of_the_signal_are_left_alone() -> None:
     previous = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
     try:
         env = sent_sigint(lambda: signal.raise_signal(signal.SIGINT))
-        Watchdog(env, Limits(), None).run(lambda: env.now > 300.0)
+        env.timeout(300.0).callbacks.append(env.halt)
+        Watchdog(env, Limits(), None).run()
     finally:
         signal.signal(signal.SIGINT, previous)
     assert seen == [signal.SIGINT]
@@ -98,7 +99,7 @@ def test_sigterm_comes_out_between_events_as_it_is() -> None:
     before = signal.signal(signal.SIGTERM, termination)
     try:
         with pytest.raises(Terminated):
-            Watchdog(sent_sigint(swallow), Limits(), None).run(lambda: False)
+            Watchdog(sent_sigint(swallow), Limits(), None).run()
         assert termination.came
         assert signal.getsignal(signal.SIGTERM) is termination
     finally:

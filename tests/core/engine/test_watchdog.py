@@ -55,16 +55,9 @@ def test_runs_to_the_end_without_limits() -> None:
     """Without limits every event is processed, and the wall time is kept."""
     env = ticking(1000)
     watchdog = Watchdog(env, Limits(), None)
-    watchdog.run(lambda: False)
+    watchdog.run()
     assert (env.now, env.events) == (1000.0, 1002)
     assert watchdog.wall_s > 0.0
-
-
-def test_stops_when_finished() -> None:
-    """`finished` is asked between slices of events."""
-    env = ticking(10_000)
-    Watchdog(env, Limits(), None).run(lambda: env.now > 100.0)
-    assert 100.0 < env.now < 10_000.0
 
 
 @pytest.mark.parametrize("most", [1, 63, 64, 65, 501])
@@ -72,10 +65,10 @@ def test_events_are_counted_exactly(most: int) -> None:
     """The limit on events is exact for any number, also when the run ends just there."""
     env = ticking(500)
     with pytest.raises(LimitError):
-        Watchdog(env, Limits(max_events=most), None).run(lambda: False)
+        Watchdog(env, Limits(max_events=most), None).run()
     assert env.events == most
     env = ticking(500)
-    Watchdog(env, Limits(max_events=502), None).run(lambda: False)
+    Watchdog(env, Limits(max_events=502), None).run()
     assert env.events == 502
 
 
@@ -100,7 +93,7 @@ def test_events_that_take_no_time_are_told_from_a_long_run(moves: int, told: str
 
     env.process(tick(env))
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(max_events=5_000), None).run(lambda: False)
+        Watchdog(env, Limits(max_events=5_000), None).run()
     still = re.search(r"the last (\d+) of", str(caught.value))
     number = int(still[1]) if still is not None else 0
     assert 5_000 - moves - 128 <= number <= 5_000 - moves or told.startswith(";")
@@ -122,7 +115,7 @@ def test_wall_time_that_goes_by_at_one_simulated_time_is_told(clock: Clock) -> N
 
     env.process(spin(env))
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(timeout_s=2.0), None).run(lambda: False)
+        Watchdog(env, Limits(timeout_s=2.0), None).run()
     told = r"the run reached its limit of 2 s of wall time at simulated time 0 ns, after (\d+) events, and the last "
     told += r"(\d+) of them took no time: a process goes on at (\S+):(\d+) again and again; no higher limit would "
     found = re.fullmatch(f"{told}end it, correct the model\\.", str(caught.value))
@@ -133,11 +126,11 @@ def test_wall_time_that_goes_by_at_one_simulated_time_is_told(clock: Clock) -> N
 def test_simulated_time_up_to_the_limit_is_allowed() -> None:
     """An event at the limit is processed, a later one is not, and the limit costs no event."""
     env = ticking(500)
-    Watchdog(env, Limits(max_sim_ns=500.0), None).run(lambda: False)
+    Watchdog(env, Limits(max_sim_ns=500.0), None).run()
     assert (env.now, env.events) == (500.0, 502)
     env = ticking(500)
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(max_sim_ns=499.5), None).run(lambda: False)
+        Watchdog(env, Limits(max_sim_ns=499.5), None).run()
     assert env.now == 499.0
     assert str(caught.value) == (
         "the run reached its limit of 499.5 ns of simulated time after 500 events; "
@@ -151,13 +144,13 @@ def test_simulated_time_ends_where_it_is_no_longer_exact(limit: float | None) ->
     assert EXACT_NS - GRID_NS < EXACT_NS == EXACT_NS + GRID_NS
     env = Environment()
     env.timeout(EXACT_NS)
-    Watchdog(env, Limits(max_sim_ns=limit), None).run(lambda: False)
+    Watchdog(env, Limits(max_sim_ns=limit), None).run()
     assert env.now == EXACT_NS
     env = Environment()
     env.timeout(1.0)
     env.timeout(EXACT_NS + 2 * GRID_NS)
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(max_sim_ns=limit), None).run(lambda: False)
+        Watchdog(env, Limits(max_sim_ns=limit), None).run()
     assert env.now == 1.0
     assert str(caught.value) == (
         "the run reached 137.4 s of simulated time after 1 events, and later times are not exact on the grid of "
@@ -168,7 +161,7 @@ def test_simulated_time_ends_where_it_is_no_longer_exact(limit: float | None) ->
 def test_time_limit_beyond_the_end_does_not_move_the_clock() -> None:
     """A run that ends before its limit ends at its own time."""
     env = ticking(5)
-    Watchdog(env, Limits(max_sim_ns=1e9), None).run(lambda: False)
+    Watchdog(env, Limits(max_sim_ns=1e9), None).run()
     assert env.now == 5.0
 
 
@@ -176,7 +169,7 @@ def test_time_limit_beyond_the_end_does_not_move_the_clock() -> None:
 def test_progress_comes_at_least_twice_a_second(clock: Clock, busy_s: float) -> None:
     """Slow events are reported in time, fast ones not too often."""
     seen: list[Progress] = []
-    Watchdog(ticking(round(8 / busy_s), clock, busy_s), Limits(), seen.append).run(lambda: False)
+    Watchdog(ticking(round(8 / busy_s), clock, busy_s), Limits(), seen.append).run()
     gaps = [b.wall_s - a.wall_s for a, b in pairwise(seen)]
     assert max(gaps) < 0.5
     assert len(seen) < 8 / 0.05
@@ -190,13 +183,13 @@ def test_the_limit_on_wall_time_is_met_half_a_second_after_it(clock: Clock, busy
     with pytest.raises(
         LimitError, match=r"^the run reached its limit of 3 s of wall time at simulated time \S+ [nu]s, "
     ):
-        watchdog.run(lambda: False)
+        watchdog.run()
     assert 3.0 < watchdog.wall_s < 3.5
 
 
 def test_wall_time_limit_leaves_nothing_behind() -> None:
     """After a run that ended in time, its alarm is gone: the timer long before the limit, and the signal's handler."""
-    Watchdog(ticking(10), Limits(timeout_s=600.0), None).run(lambda: False)
+    Watchdog(ticking(10), Limits(timeout_s=600.0), None).run()
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
@@ -208,7 +201,7 @@ def test_an_alarm_of_the_program_is_left_alone() -> None:
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with pytest.raises(LimitError, match=r"^the run reached its limit of 0\.2 s of wall time "):
-            Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=0.2), None).run(lambda: False)
+            Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=0.2), None).run()
     finally:
         signal.signal(signal.SIGALRM, usual)
     assert rung == [signal.SIGALRM]
@@ -234,7 +227,7 @@ def test_a_finaliser_that_never_ends_is_interrupted_all_the_same() -> None:
 
     env.process(stubborn(env))
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+        Watchdog(env, Limits(timeout_s=0.1), None).run()
     assert f" in {__file__}:" in str(caught.value)
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
@@ -275,7 +268,7 @@ def test_a_limit_that_is_swallowed_is_reached_all_the_same(
 
     env.process(once(env))
     with pytest.raises(LimitError) as caught:
-        Watchdog(env, Limits(timeout_s=0.1), None).run(lambda: False)
+        Watchdog(env, Limits(timeout_s=0.1), None).run()
     found = re.fullmatch(
         r"the run reached its limit of 0\.1 s of wall time at simulated time 1 ns, after \d+ events in "
         rf"{re.escape(__file__)}:(\d+), which never returned to the simulator; raise --timeout if it is only long\.",
@@ -303,7 +296,7 @@ def test_a_part_of_a_run_has_the_wall_time_that_is_left() -> None:
     wall = WallTime(20.0)
     wall.spent_s = 19.95
     with pytest.raises(LimitError, match=r"^the run reached its limit of 20 s of wall time at simulated time "):
-        Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=20.0), None, wall).run(lambda: False)
+        Watchdog(ticking(10**6, busy_s=0.01), Limits(timeout_s=20.0), None, wall).run()
     assert wall.left_s == 0.0
 
 
@@ -317,5 +310,5 @@ def test_the_limit_of_a_whole_ends_a_part_without_one() -> None:
 
     env.process(body())
     with pytest.raises(LimitError) as caught, WallTime(0.02).spent_on("probing"):
-        Watchdog(env, Limits(), None).run(lambda: False)
+        Watchdog(env, Limits(), None).run()
     assert str(caught.value).startswith("the run reached its limit of 0.02 s of wall time while probing, in ")
