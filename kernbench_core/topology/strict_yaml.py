@@ -22,13 +22,12 @@ MAX_BYTES = 4 * 2**20
 """Largest configuration file that is read."""
 MAX_DEPTH = 64
 """Deepest nesting of mappings and lists that is read."""
-MAX_VALUES = 2**17
-"""Most values that Python objects may hold, one that is held twice counted twice."""
 ALIAS_BUDGET = 2000
 """How many values all aliases of one file may expand to, together."""
 
 #: Documents of more letters are parsed each time.
 _KEPT_LETTERS = 1 << 16
+#: More digits than these have no text, by which it would be told.
 _MOST_INT = 10**300
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -95,46 +94,29 @@ def _parsed(text: str, name: str, positions: bool) -> tuple[Located, tuple[str, 
 def read_objects(given: object, name: str) -> Located:
     """Read what YAML would give from Python objects: mappings with texts as keys, lists, tuples and scalars.
 
-    The place of a value is its path below `name`, as in "topology.cube.pes". Scalars of types made from Python's own,
-    and those of numpy, become Python's. Raise ConfigError for everything else.
+    The place of a value is its path below `name`, as in "topology.cube.pes". Scalars of numpy become Python's. Raise
+    ConfigError for everything else.
     """
-    left = [MAX_VALUES]
-
-    def read(value: Any, place: str, depth: int) -> Located:
-        left[0] -= 1
-        if depth > MAX_DEPTH:
-            raise ConfigError(f"{place[:80]}…: nesting must be at most {MAX_DEPTH} deep; flatten it.")
-        if left[0] < 0:
-            raise ConfigError(f"{name}: there must be at most {MAX_VALUES:,} values; use a file with 'base:'.")
-        if isinstance(value, Mapping):
-            for key in value:
-                if not isinstance(key, str):
-                    raise ConfigError(f"{place}: key must be text, not {brief(key)}.")
-            items: Any = {
-                str.__str__(key): read(item, f"{place}.{key}", depth + 1) for key, item in value.items()
-            }
-            return Located(items, place)
-        if isinstance(value, list | tuple):
-            return Located([read(item, f"{place}.{number}", depth + 1) for number, item in enumerate(value)], place)
-        return Located(_plain_scalar(value, place), place)
-
-    return read(given, name, 1)
+    return _read_object(given, name, 1)
 
 
-def _plain_scalar(value: Any, place: str) -> object:
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+def _read_object(value: Any, place: str, depth: int) -> Located:
+    if depth > MAX_DEPTH:
+        raise ConfigError(f"{place[:80]}…: nesting must be at most {MAX_DEPTH} deep; flatten it.")
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ConfigError(f"{place}: key must be text, not {brief(key)}.")
+        return Located({key: _read_object(item, f"{place}.{key}", depth + 1) for key, item in value.items()}, place)
+    if isinstance(value, list | tuple):
+        items = [_read_object(item, f"{place}.{number}", depth + 1) for number, item in enumerate(value)]
+        return Located(items, place)
+    if getattr(value, "ndim", None) == 0:
         value = value.item()
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, float):
-        return float.__float__(value)
-    if isinstance(value, int) and abs(value) < _MOST_INT:
-        return int.__int__(value)
-    shown = "an integer of more than 300 digits" if isinstance(value, int) else brief(value)
+    if value is None or isinstance(value, bool | str | float) or (isinstance(value, int) and abs(value) < _MOST_INT):
+        return Located(value, place)
     raise ConfigError(
-        f"{place}: value must be text, a number, true or false, None, a list or a mapping, not {shown}."
+        f"{place}: value must be text, a number, true or false, None, a list or a mapping, not {brief(value)}."
     )
 
 

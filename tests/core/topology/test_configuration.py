@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -176,18 +175,12 @@ def test_a_mapping_stands_on_a_preset_and_below_overlays(tmp_path: Path) -> None
     assert load_config({"a": {"x": 1}, "b": 2}).latest(("a", "x"), ("b",)) == "topology.b"
 
 
-class Level(IntEnum):
-    """Members are integers, of a type of their own."""
-
-    TWO = 2
-
-
 def test_scalars_become_plain_ones() -> None:
     """So that a manifest can hold them."""
-    given = {"a": np.int64(3), "b": np.float32(0.5), "c": Level.TWO, "d": np.bool_(True), "e": (1, "x")}
+    given = {"a": np.int64(3), "b": np.float32(0.5), "c": np.float64(2.5), "d": np.bool_(True), "e": (1, "x")}
     found = load_config({**given, "f": np.str_("y")}).data
-    assert found == {"a": 3, "b": 0.5, "c": 2, "d": True, "e": [1, "x"], "f": "y"}
-    assert [type(value) for value in found.values()] == [int, float, int, bool, list, str]
+    assert found == {"a": 3, "b": 0.5, "c": 2.5, "d": True, "e": [1, "x"], "f": "y"}
+    assert [type(value) for value in found.values()] == [int, float, float, bool, list, str]
 
 
 def _nested(depth: int) -> dict[str, object]:
@@ -206,8 +199,6 @@ def _nested(depth: int) -> dict[str, object]:
          "{2}."),
         ({"a": np.zeros(2)}, "topology.a: value must be text, a number, true or false, None, a list or a mapping, not "
          "array([0., 0.])."),
-        ({"a": 10**300}, "topology.a: value must be text, a number, true or false, None, a list or a mapping, not an "
-         "integer of more than 300 digits."),
         ({"a": {3: 4}}, "topology.a: key must be text, not 3."),
         (_nested(66), f"topology{'.a' * 36}…: nesting must be at most 64 deep; flatten it."),
         ({"base": 3}, "topology.base: base must be a preset or a file name, not 3."),
@@ -221,7 +212,7 @@ def test_what_yaml_could_not_give_is_refused(given: dict[str, object], problem: 
 
 
 def test_nesting_of_objects_is_limited_tightly() -> None:
-    """Of lists and mappings alike, and so are numbers."""
+    """Of lists and mappings alike."""
     assert load_config(_nested(64)).data == _nested(64)
     lists: object = 1
     for _ in range(62):
@@ -229,7 +220,6 @@ def test_nesting_of_objects_is_limited_tightly() -> None:
     assert load_config({"a": lists}).data == {"a": lists}
     with pytest.raises(ConfigError, match="nesting must be at most 64 deep"):
         load_config({"a": [[lists]]})
-    assert load_config({"a": 10**300 - 1}).data == {"a": 10**300 - 1}
 
 
 @pytest.mark.parametrize("key", [3, "", "a..b", "a.", " .b"])
@@ -237,16 +227,6 @@ def test_settings_need_dotted_keys(key: object) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config({}, sets={key: 1})  # type: ignore[dict-item]
     assert caught.value.problems == (f"set: key must be dotted text, as in 'cube.pes', not {key!r}.",)
-
-
-def test_objects_that_multiply_are_refused() -> None:
-    """Each level holds the one below twice."""
-    tree: dict[str, object] = {}
-    for _ in range(40):
-        tree = {"a": tree, "b": tree}
-    with pytest.raises(ConfigError) as caught:
-        load_config(tree)
-    assert caught.value.problems == ("topology: there must be at most 131,072 values; use a file with 'base:'.",)
 
 
 @given(st.text(max_size=60))
