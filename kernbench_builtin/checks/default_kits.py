@@ -16,6 +16,7 @@ from kernbench_core.calibration import Calibrator
 from kernbench_core.cli.group import CommandGroup
 from kernbench_core.host.bench import open_bench
 from kernbench_core.host.programs import open_kind as open_program_kind
+from kernbench_core.kernel import TLContext
 from kernbench_core.plugins import DIAGNOSES, LANGUAGE, PICTURES, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.runs.backends import backend_class
@@ -92,7 +93,9 @@ def _diagnosis(plugins: Plugins, name: str) -> object:
 
 
 def _call(plugins: Plugins, name: str) -> object:
-    """Import a function that takes `tl` first."""
+    """Import a function that takes `tl` first, of a name that `tl` has not."""
+    if hasattr(TLContext, name):
+        raise CheckFailed(f"tl has a name {name!r} of its own, which kernels get")
     call: Any = plugins.of(LANGUAGE).load(name)
     if not callable(call) or is_async(call) or not inspect.signature(call).parameters:
         raise CheckFailed(f"its target must be a function of tl, without async, not {call!r}")

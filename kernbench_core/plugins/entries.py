@@ -11,7 +11,6 @@ import attrs
 
 from kernbench_core.errors import PluginError
 from kernbench_core.package import OUR_DISTRIBUTIONS
-from kernbench_core.plugins.own_ops import CALLS, REFUSED, is_own, is_record
 
 _WORD: Final = "[a-z0-9][a-z0-9_-]*"
 _DOTTED: Final = re.compile(rf"{_WORD}(\.{_WORD})*")
@@ -240,12 +239,6 @@ class OpEntry(Entry):
 
     KIND, NOUN, NAMED = "ops", "op", _ANY
 
-    def check(self, provider: Provider) -> None:
-        """Raise PluginError for the name of an op of ours, too, and of a math op for any that `tl` has."""
-        super().check(provider)
-        if is_own(self.name) or (self.name in CALLS and is_record(self.target)):
-            raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
-
 
 class LanguageEntry(_Described):
     """A call of the kernel language: `target` is `fn(tl, …)`, which kernels call as `tl.NAME(…)`.
@@ -254,12 +247,6 @@ class LanguageEntry(_Described):
     """
 
     KIND, NOUN, NAMED = "language", "name of tl", _SECTION
-
-    def check(self, provider: Provider) -> None:
-        """Raise PluginError for a name that kernels have already, or are refused, too."""
-        super().check(provider)
-        if is_own(self.name) or self.name in CALLS | REFUSED:
-            raise PluginError(f"{provider} must not call it as kernbench calls its own; rename it")
 
 
 @attrs.frozen

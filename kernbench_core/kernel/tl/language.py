@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernbench_core.callsite import call_site, describe_site
+from kernbench_core.compute.functions import function_of
 from kernbench_core.compute.ops import OPS
 from kernbench_core.errors import KernelError, ShapeError, UnsupportedError
 from kernbench_core.kernel.bridge import Bridge
@@ -260,7 +261,10 @@ def _shown(value: Any) -> Any:
 
 
 def op_functions(ops: Registry[OpEntry]) -> dict[str, str]:
-    """Return the "module:attr" of each op; what is called as something of core's was left out before."""
+    """Return the "module:attr" of each op; PluginError for one that is called as one of core's, which it would hide."""
+    for name in (*ops.taken, *ops):
+        if function_of(name) is not None:
+            raise ops.fault(name, "must not be called as an op of kernbench's own")
     # what two have is told where a kernel asks for it, and either is asked for as VENDOR:name
     picked = {f"{ops.provider(name).plugin}:{name}": entry.target for name, entry in ops.items() if ":" not in name}
     return {name: entry.target for name, entry in ops.items()} | dict.fromkeys(ops.taken, "") | picked

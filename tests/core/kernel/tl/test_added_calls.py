@@ -50,12 +50,3 @@ def test_what_nobody_adds_is_no_name(site: Site) -> None:
     site.module("acme", PLUGIN.format(name="twices"))
     with pytest.raises(kb.KernelError, match=r"AttributeError: tl has no name 'twice'\. Did you mean tl\.twices\?"):
         run(twice, "acme = acme")
-
-
-@pytest.mark.parametrize("name", ["load", "sort"])
-def test_a_name_of_the_language_is_refused(site: Site, name: str) -> None:
-    """Also one that the language refuses: kernels would still get kernbench's own."""
-    site.module("acme", PLUGIN.format(name=name))
-    found = load_plugins(["acme = acme"], installed=False)
-    must = "acme (source tree) must not call it as kernbench calls its own; rename it"
-    assert [str(each) for each in found.failures] == [f"name of tl {name!r} is left out: {must}"]
