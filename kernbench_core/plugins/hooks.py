@@ -14,9 +14,8 @@ from kernbench_core.errors import PluginError
 from kernbench_core.package import API, OLDEST_API, __version__
 from kernbench_core.params import closest
 from kernbench_core.plugins.entries import Entry, HookRaised, Provider
-from kernbench_core.plugins.points import POINTS, PREFIX, Point, known_hooks, undeclared_hooks
+from kernbench_core.plugins.points import POINTS, PREFIX, Point, known_hooks
 from kernbench_core.plugins.registry import PluginFailure
-from kernbench_core.wording import is_async
 
 _NAME: Final = "kernbench"
 _API: Final = f"{PREFIX}api"
@@ -77,14 +76,13 @@ def _functions(
     provider: Provider, module: ModuleType, points: Sequence[Point[Any]]
 ) -> dict[str, list[Callable[[], object]]]:
     """Return a plug-in's functions for each hook; raise HookRaised for one that has a hook's name and is none."""
-    known = known_hooks(points)
-    hooks = {**undeclared_hooks(), **known}
+    hooks, asked = known_hooks(), [*(PREFIX + point.kind for point in points), POINTS]
     for name in sorted(vars(module)):
         if name in hooks:
             _refuse_no_hook(module, name, hooks[name])
         elif name.startswith(PREFIX) and callable(getattr(module, name)):  # pluggy names no remedy
-            hint = f"; did you mean {close!r}?" if (close := closest(name, known)) else ""
-            raise HookRaised(f"its hooks must be among {', '.join(known)}, not {name!r}{hint}")
+            hint = f"; did you mean {close!r}?" if (close := closest(name, asked)) else ""
+            raise HookRaised(f"its hooks must be among {', '.join(asked)}, not {name!r}{hint}")
     manager = _manager(tuple(hooks))
     try:
         manager.register(module, provider.plugin)
@@ -93,8 +91,7 @@ def _functions(
     except pluggy.PluginValidationError as error:
         raise HookRaised(" ".join(str(error).split())) from error
     finally:
-        if manager.is_registered(module):
-            manager.unregister(module)
+        manager.unregister(module)
 
 
 @lru_cache(maxsize=1)
@@ -141,11 +138,9 @@ def _refuse_no_hook(module: ModuleType, name: str, expected: str) -> None:
     if inspect.isfunction(hook):
         signature = inspect.signature(hook)
         needed = [p for p in signature.parameters.values() if p.default is p.empty and p.kind not in _OPEN]
-        options = getattr(hook, f"{_NAME}_impl", None) or {}
-        if not needed and not is_async(hook) and not options.get("wrapper") and not options.get("hookwrapper"):
+        if not needed:
             return
-        called = f"{name}{signature.replace(return_annotation=signature.empty)}"
-        shown = f"async def {called}" if is_async(hook) else called if needed else "a wrapper of pluggy"
+        shown = f"{name}{signature.replace(return_annotation=signature.empty)}"
     raise HookRaised(
         f"{name} must be a function without arguments that returns a list of {expected} objects, not {shown}"
     )

@@ -206,7 +206,7 @@ class _Loader:
 
     def plugins(self, blocked: tuple[PluginFailure, ...]) -> Plugins:
         """Ask all of them for their entries, and freeze these."""
-        kinds = [hook.removeprefix(points.PREFIX) for hook in points.known_hooks(self._points.values())]
+        kinds = [hook.removeprefix(points.PREFIX) for hook in points.known_hooks()]
         known = {kind: self._points[kind] for kind in kinds if kind in self._points}
         offers: dict[str, list[tuple[Any, Provider]]] = {kind: [] for kind in known}
         sources = []

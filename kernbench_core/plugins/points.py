@@ -8,8 +8,8 @@ as `"module:attr"`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, Generic
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic
 
 import attrs
 
@@ -96,22 +96,15 @@ DIAGNOSES: Final = Point(
 PICTURES: Final = Point(entries.PictureEntry, "Return what draws things for notebooks; names are bare.")
 
 
-def known_hooks(points: Iterable[Point[Any]]) -> Mapping[str, str]:
-    """Return the hooks that there are, those of our own classes of entries and of points, each with what it returns."""
-    ours = [each for each in vars(entries).values() if isinstance(each, type) and issubclass(each, Entry)]
-    return {**_hooks((*ours, *(point.entry for point in points))), POINTS: Point.__name__}
+def known_hooks() -> Mapping[str, str]:
+    """Return the hooks that there are, ours first, each with what it returns.
 
-
-def undeclared_hooks() -> Mapping[str, str]:
-    """Return the hooks of all classes of entries that somebody made, whose points may be declared by nobody.
-
-    A plug-in works, too, where that is left out which declares a point: its entries of that kind are not used.
+    They are those of all classes of entries that somebody made, whose points may be declared by nobody: a plug-in
+    works, too, where that is left out which declares a point, and its entries of that kind are not used.
     """
-    return _hooks(_classes(Entry))
-
-
-def _hooks(classes: Iterable[type[Entry]]) -> dict[str, str]:
-    return {f"{PREFIX}{each.KIND}": each.__name__ for each in classes if each.KIND}
+    ours = [each for each in vars(entries).values() if isinstance(each, type) and issubclass(each, Entry)]
+    found = {f"{PREFIX}{each.KIND}": each.__name__ for each in (*ours, *_classes(Entry)) if each.KIND}
+    return {**found, POINTS: Point.__name__}
 
 
 def _classes(entry: type[Entry]) -> Iterator[type[Entry]]:
