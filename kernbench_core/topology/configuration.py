@@ -130,21 +130,6 @@ def load_config(
     return reader.finish(layers)
 
 
-def parse_config(
-    text: str,
-    name: str = "<text>",
-    *,
-    presets: Mapping[str, Path] | None = None,
-    sets: Sequence[str] = (),
-    layering: Callable[[KeyPath], Layering] = by_key,
-) -> Config:
-    """Read configuration from text instead of a file; `name` stands for the file in messages."""
-    reader = _Reader(presets or {}, layering=layering)
-    layers = [reader.text_layer(text, name, Path())]
-    layers.extend(reader.attempt(partial(_read_setting, setting)) for setting in sets)
-    return reader.finish(layers)
-
-
 @frozen
 class _Reader:
     """One reading: follows `base:`, collects faults of all files before it raises."""
@@ -185,7 +170,7 @@ class _Reader:
             return Located({}, str(path))
         return self.text_layer(text, str(path), path.parent, (*seen, path))
 
-    def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...] = ()) -> Located:
+    def text_layer(self, text: str, name: str, folder: Path, seen: tuple[Path, ...]) -> Located:
         self.sources.append(name)
         tree = self.attempt(lambda: read_yaml(text, name, deferred=self.deferred))
         return self.based(tree, name, folder, seen)

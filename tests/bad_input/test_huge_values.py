@@ -13,8 +13,9 @@ from kernbench_core.cli import main
 from kernbench_core.errors import ConfigError, KernbenchError
 from kernbench_core.plugins import Plugins
 from kernbench_core.runs.options import RunCall, command_options
-from kernbench_core.topology.configuration import load_config, parse_config
+from kernbench_core.topology.configuration import load_config
 from kernbench_core.wording import brief, in_a_line, shortened
+from tests.core.topology.text_config import parse_config
 
 #: Letters of a message, without the lines of the user that led there, and of one of several problems.
 MOST, LINE = 1000, 700

@@ -11,8 +11,8 @@ from kernbench_core.graph import Node
 from kernbench_core.messages import MsgBase
 from kernbench_core.params import Param
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from tests.core.offered import offered
+from tests.core.topology.text_config import parse_config
 
 LINK, INTERFACE_WIRE, ROUTER, INTERFACE = 1, 2, 3, 4
 

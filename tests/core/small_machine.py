@@ -10,8 +10,8 @@ from kernbench_core.graph import Graph
 from kernbench_core.params import Param
 from kernbench_core.plugins import NetworkRegistry
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from tests.core.offered import LAYERING, offered
+from tests.core.topology.text_config import parse_config
 
 KINDS = (
     *("host", "pcie_ep", "io_noc", "io_cpu", "io_ucie", "link", "switch"),

@@ -19,9 +19,9 @@ from kernbench_core.kernel import KernelRunner, Kernels
 from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
 from kernbench_core.plugins import ComponentEntry, ExporterEntry, Plugins, load_plugins
 from kernbench_core.reporting import Waiting
-from kernbench_core.topology.configuration import parse_config
 from tests.core.offered import MACHINES
 from tests.core.small_machine import KINDS, TEXT
+from tests.core.topology.text_config import parse_config
 from tests.core.toy_machine import ToyHost
 
 #: What a file of the machine holds.

@@ -9,10 +9,10 @@ import pytest
 from kernbench_builtin.machines.checking import Plan, check
 from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError
-from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.section_reader import read_whole
 from tests.core.offered import OFFERED
 from tests.core.small_machine import TEXT
+from tests.core.topology.text_config import parse_config
 
 ONE_CUBE = "sip.mesh={width: 1, height: 1}"
 NO_ROOM = "the address fields or the package have no room."

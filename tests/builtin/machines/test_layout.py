@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kernbench_builtin.machines.layout import CubeLayout, LayoutFault, lay_out_cube, spread
 from kernbench_builtin.machines.specification import CubeSpec, RouterMeshSpec, Spec, ZoneSpec
-from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.section_reader import read_whole
 from tests.core.small_machine import TEXT
+from tests.core.topology.text_config import parse_config
 
 CUBE = read_whole(parse_config(TEXT), Spec).cube
 

@@ -7,10 +7,10 @@ import pytest
 from kernbench_builtin.machines.link_rates import pcie_bandwidth, ucie_bandwidth
 from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import ConfigError
-from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.section_reader import read_whole
 from tests.core.offered import LAYERING
 from tests.core.small_machine import TEXT
+from tests.core.topology.text_config import parse_config
 
 UCIE = "    bandwidth: 100 GB/s\n    latency: 2 ns\n"
 LANES = "    lanes: 64\n    rate: 32 GT/s\n    adapter_latency: 2 ns\n"

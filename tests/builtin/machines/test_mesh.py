@@ -14,11 +14,11 @@ from kernbench_builtin.machines.cli.topology_view import show
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import design_of
 from kernbench_core.topology.routing import PathRouter
 from tests.core.mesh_rig import HOPS, make_mesh, mesh_text
 from tests.core.offered import offered
+from tests.core.topology.text_config import parse_config
 
 
 def faults(text: str, *sets: str) -> list[str]:

@@ -10,10 +10,11 @@ from kernbench_builtin.machines.specification import Spec, UnitSpec
 from kernbench_core.errors import ConfigError
 from kernbench_core.params import did_you_mean
 from kernbench_core.topology import section_reader
-from kernbench_core.topology.configuration import load_config, parse_config
+from kernbench_core.topology.configuration import load_config
 from kernbench_core.topology.section_reader import read_choices, read_whole
 from kernbench_core.topology.sections import OverrideSpec
 from tests.core.small_machine import TEXT
+from tests.core.topology.text_config import parse_config
 
 
 def problems(sets: list[str], text: str = TEXT) -> tuple[str, ...]:

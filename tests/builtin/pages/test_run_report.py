@@ -20,9 +20,9 @@ from kernbench_builtin.pages.run_report import drawing_json, page_of, use_json, 
 from kernbench_core.errors import PluginError
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from tests.builtin.report.pages import Elements, registry, result, shipped
 from tests.builtin.working_machine import UNIT_NS, YAML, on_machine, plugins
+from tests.core.topology.text_config import parse_config
 
 
 def double(x, y, tl):  # type: ignore[no-untyped-def]

@@ -16,8 +16,8 @@ from kernbench_core.engine.hardware import Hardware
 from kernbench_core.environment import Environment
 from kernbench_core.params import Param
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from tests.core.offered import offered
+from tests.core.topology.text_config import parse_config
 
 MODELS: dict[str, type[ComponentBase]] = {"builtin.router_vc": RouterVc, "builtin.forwarding": Forwarding}
 SentPacket = tuple[int, int, int, int]

@@ -14,7 +14,8 @@ from kernbench_builtin.machines.specification import LinkSpec
 from kernbench_core.graph import EdgeKind
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import load_config, parse_config
+from kernbench_core.topology.configuration import load_config
+from tests.core.topology.text_config import parse_config
 
 DOCS = Path(__file__).parents[3] / "docs"
 FOLDER = resources.files("kernbench_builtin") / "topologies"

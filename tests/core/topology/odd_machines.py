@@ -11,12 +11,13 @@ from kernbench_builtin.machines.checking import Plan
 from kernbench_builtin.machines.packages import PACKAGES
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.plugins import NetworkRegistry
-from kernbench_core.topology.configuration import Config, parse_config
+from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.design import Machine
 from kernbench_core.topology.machine_kinds import MachineKind
 from kernbench_core.topology.section_reader import read_section
 from kernbench_core.topology.sections import Bandwidth, Count, Latency
 from tests.core.small_machine import TEXT
+from tests.core.topology.text_config import parse_config
 
 
 @frozen

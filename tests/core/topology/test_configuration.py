@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.topology import strict_yaml
-from kernbench_core.topology.configuration import dotted, load_config, merge, parse_config
+from kernbench_core.topology.configuration import dotted, load_config, merge
 from kernbench_core.topology.strict_yaml import MAX_BYTES, Located
+from tests.core.topology.text_config import parse_config
 
 
 def problems(text: str, **options: object) -> tuple[str, ...]:

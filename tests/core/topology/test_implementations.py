@@ -7,10 +7,11 @@ import pytest
 from kernbench_core.errors import ConfigError
 from kernbench_core.graph import Graph
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import Config, parse_config
+from kernbench_core.topology.configuration import Config
 from kernbench_core.topology.implementations import settle
 from tests.core.offered import offered
 from tests.core.small_machine import TEXT, Catalogue
+from tests.core.topology.text_config import parse_config
 
 GIVEN = TEXT.replace(
     "  pe_gemm: {impl: test.pe_gemm}\n", "  pe_gemm: {impl: test.array, params: {rows: 3, columns: 5}}\n"

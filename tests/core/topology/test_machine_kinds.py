@@ -9,13 +9,13 @@ from kernbench_core.errors import ConfigError, PluginError
 from kernbench_core.graph import Graph
 from kernbench_core.plugins import MachineEntry, MachineRegistry, PluginFailure, Provider
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.design import BareHardware, design_of
 from kernbench_core.topology.machine_kinds import kind_of, require_kernels
 from tests.core.mesh_rig import HOPS, mesh_text
 from tests.core.offered import KINDS, offered
 from tests.core.small_machine import TEXT, Catalogue, machine
 from tests.core.topology import odd_machines
+from tests.core.topology.text_config import parse_config
 
 ACME = Provider("acme", "acme-beds", "1.2")
 LEFT_OUT = " It may belong to a plug-in that was left out: 'acme' (acme-beds 1.2)."

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from kernbench_core.errors import ConfigError
-from kernbench_core.topology.configuration import parse_config
 from kernbench_core.topology.strict_yaml import ALIAS_BUDGET, MAX_DEPTH
+from tests.core.topology.text_config import parse_config
 
 
 def problems(text: str, **options: object) -> tuple[str, ...]:

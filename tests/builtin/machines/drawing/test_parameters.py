@@ -10,9 +10,9 @@ from kernbench_builtin.machines.drawing import parameter_sources
 from kernbench_builtin.machines.drawing.parameters import with_unit
 from kernbench_core.graph import Node
 from kernbench_core.topology.compilation import compile_topology
-from kernbench_core.topology.configuration import parse_config
 from tests.core.offered import offered
 from tests.core.small_machine import TEXT, Catalogue
+from tests.core.topology.text_config import parse_config
 
 WRITTEN = TEXT.replace("router: {impl: test.router}", "router: {impl: test.router, params: {overhead: 7 ns}}").replace(
     "pe:\n", "pe:\n  units:\n    pe_sfu: {impl: test.sfu, attach: pe_tcm, params: {lanes: 8}}\n"

@@ -12,11 +12,11 @@ from jsonschema import Draft202012Validator
 from kernbench_builtin.machines.schema.document import configuration_schema, section_schema
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import MachineEntry, MachineRegistry, NetworkEntry, NetworkRegistry, Provider
-from kernbench_core.topology.configuration import parse_config
 from tests.core import offered
 from tests.core.offered import LAYERING
 from tests.core.small_machine import DECLARED, TEXT, Catalogue
 from tests.core.topology import odd_machines, odd_shapes
+from tests.core.topology.text_config import parse_config
 
 CHORDAL = NetworkEntry("acme.chordal", f"{odd_shapes.__name__}:CHORDAL", "Each with the next and one far.")
 ACME = Provider("acme", "acme-beds", "1.2")
