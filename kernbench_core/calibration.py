@@ -31,10 +31,8 @@ _POWER_OF_1024 = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])")
 _TIMES = ("time", *TIME_COLUMNS)
 
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,.]).*")
-_TOO_LARGE = "too large"
-_OWN_UNITS = {"time": "ns", "size": "B"}
 _LONGEST = 100
-"""Characters of a cell or of a column's name."""
+"""Characters of the names of columns that are told."""
 
 ReadCell = Callable[[str], Any]
 """Turn the text of a cell into its value; ValueError with what it must be, beginning with "must be"."""
@@ -274,7 +272,7 @@ class CsvForm:
             return CsvForm.whole(text)
         match = _POWER_OF_1024.fullmatch(text)
         if match is None:
-            return int(_quantity(text, "size"))
+            return int(parse_quantity(text, "size", positive=True))
         number = Fraction(match[1]) * 1024 ** " KMGT".index(match[2])
         if number.denominator != 1 or number < 1:
             raise ValueError(f"must be a positive integer of bytes, not {text!r}.")
@@ -316,11 +314,8 @@ def _values(
     values: dict[str, Any] = {}
     faults: list[str] = []
     for column, read in readers.items():
-        cell = row[column.lower()]
         try:
-            if len(cell) > _LONGEST:
-                raise ValueError(f"must have at most {_LONGEST} characters, not {len(cell):,}.")
-            values[column] = read(cell)
+            values[column] = read(row[column.lower()])
         except ValueError as fault:
             faults.append(f"{column} {fault}")
     return values, faults
@@ -337,17 +332,6 @@ def _ungrouped(text: str) -> str:
     return f" Did you mean {text.replace(',', '')!r}?" if _GROUPED.fullmatch(text) else ""
 
 
-def _quantity(text: str, dimension: str) -> float:
-    """Read a positive quantity with its unit; ValueError with what it must be."""
-    try:
-        return float(parse_quantity(text, dimension, positive=True))
-    except ValueError as fault:
-        if (hint := _ungrouped(text)) or _TOO_LARGE in str(fault):
-            must = f"a positive {dimension}" if hint else f"a {dimension} below 10^18 {_OWN_UNITS[dimension]}"
-            raise ValueError(f"must be {must}, not {text!r}.{hint}") from None
-        raise
-
-
 def _time_reader(column: str) -> ReadCell:
     factor = TIME_COLUMNS.get(column)
 
@@ -357,7 +341,7 @@ def _time_reader(column: str) -> ReadCell:
             told = f"must be a time with its unit, not {text!r}; add it, or call the column one of {columns}."
             raise ValueError(told)
         if factor is None:
-            return _measurable(_quantity(text, "time"), text)
+            return _measurable(parse_quantity(text, "time", positive=True), text)
         number = _number(text)
         if number is None or number <= 0:
             raise ValueError(f"must be a positive number, not {text!r}.{_ungrouped(text)}")
