@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: The folder of the packages.
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
-#: What the list ends with: without it, it was cut.
-_WHOLE = "whole"
 #: What a module may be made of.
 _SUFFIXES = (".py", ".pxd", ".pyx")
 
@@ -54,7 +52,7 @@ def compiled_file(root: str, module: str) -> str:
 def list_file(root: str) -> str:
     """Return the path of the list of what was compiled for this Python below the folder `root`.
 
-    It has a line for each module: its name, the checksum of its sources then, and the bytes of its file.
+    It has a line for each module: its name, and the checksum of its sources then.
     """
     name = f"built{suffix_here().rpartition('.')[0]}.txt"
     return os.path.join(root, "kernbench_core", "compiled", name)  # noqa: PTH118
@@ -62,22 +60,16 @@ def list_file(root: str) -> str:
 
 def write_list(root: str, checksums: Mapping[str, str]) -> None:
     """Write the list of what lies compiled below the folder `root`, with the checksums of what it was compiled from."""
-    lines = [f"{name} {found} {os.path.getsize(compiled_file(root, name))}\n" for name, found in checksums.items()]  # noqa: PTH202
     os.makedirs(os.path.dirname(list_file(root)), exist_ok=True)  # noqa: PTH103, PTH120
     with open(list_file(root), "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.writelines([*lines, f"{_WHOLE}\n"])
+        file.writelines(f"{name} {found}\n" for name, found in checksums.items())
 
 
-def built(root: str) -> Mapping[str, tuple[str, int]]:
-    """Return the modules that were compiled below the folder `root`, each with the checksum and size of its line."""
+def built(root: str) -> Mapping[str, str]:
+    """Return the modules that were compiled below the folder `root`, each with the checksum of its line."""
     try:
         with open(list_file(root), encoding="utf-8") as file:  # noqa: PTH123
-            *words, last = file.read().split()
-        if last != _WHOLE:
-            return {}
-        return {
-            name: (found, int(size)) for name, found, size in zip(words[::3], words[1::3], words[2::3], strict=True)
-        }
+            return dict(line.split() for line in file)
     except (OSError, ValueError):
         return {}
 
@@ -87,14 +79,9 @@ def what_is_missing(root: str) -> str | None:
     sources = built(root)
     if not sources:
         return "it was not compiled when it was installed"
-    for module, (found, size) in sources.items():
-        file = compiled_file(root, module)
-        try:
-            is_whole = os.path.getsize(file) == size  # noqa: PTH202
-        except OSError:
+    for module, found in sources.items():
+        if not os.path.isfile(file := compiled_file(root, module)):  # noqa: PTH113
             return f"{file} is not there; install again"
-        if not is_whole:
-            return f"{file} is not as it was compiled; install again"
         if found != checksum(root, module):
             return f"the source of {module} was changed after it was compiled; install again"
     return None

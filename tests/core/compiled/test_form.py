@@ -49,14 +49,6 @@ def test_a_source_that_was_changed_is_told(folder: Path, suffix: str) -> None:
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fEL", b"\x7fELF, and more"])
-def test_a_compiled_file_of_another_size_is_told(folder: Path, content: bytes) -> None:
-    """A disk that was full leaves such, and who stops a copy; to load one can end the process."""
-    file = folder / f"kernbench_core/wire{EXTENSION_SUFFIXES[0]}"
-    file.write_bytes(content)
-    assert what_is_missing(str(folder)) == f"{file} is not as it was compiled; install again"
-
-
 def test_a_compiled_file_that_is_gone_is_told(folder: Path) -> None:
     """One is enough: what is compiled knows the layout of what else is."""
     file = folder / f"kernbench_core/wire{EXTENSION_SUFFIXES[0]}"
@@ -72,16 +64,15 @@ def test_another_python_has_a_list_of_its_own(folder: Path, monkeypatch: pytest.
     assert Path(list_file(str(folder))) == ours.with_name("built.cpython-27-x86_64-linux-gnu.txt")
 
 
-@pytest.mark.parametrize("at", [*range(0, 100, 9), None])
-def test_a_list_that_is_cut_or_not_there_is_none(folder: Path, at: int | None) -> None:
-    """Wherever it was cut, as what it lacks may be compiled of other sources."""
+@pytest.mark.parametrize("text", [None, "", "kernbench_core.wire", "kernbench_core.wire 1 2\nwhole\n"])
+def test_a_list_that_is_another_or_not_there_is_none(folder: Path, text: str | None) -> None:
+    """One without lines, and one of an older version, too."""
     told = Path(list_file(str(folder)))
-    text = told.read_text()
-    told.unlink() if at is None else told.write_text(text[: at * (len(text) - 2) // 99])
+    told.unlink() if text is None else told.write_text(text)
     assert what_is_missing(str(folder)) == "it was not compiled when it was installed"
 
 
-@pytest.mark.parametrize("left", ["a compiled file that no list has", "a list that is cut", "an older version's"])
+@pytest.mark.parametrize("left", ["a compiled file that no list has", "an older version's"])
 def test_what_is_compiled_is_never_taken_without_its_list(tmp_path: Path, left: str) -> None:
     """As where building was stopped: `units` beside a file that cannot be loaded is Python, and the version says so."""
     package = Path(kernbench_core.__file__).parent
@@ -89,9 +80,6 @@ def test_what_is_compiled_is_never_taken_without_its_list(tmp_path: Path, left: 
     shutil.copytree(package, tmp_path / "kernbench_core", ignore=ignored)
     root = str(tmp_path)
     Path(compiled_file(root, "kernbench_core.units")).write_bytes(b"no ELF")
-    if left == "a list that is cut":
-        write_list(root, {"kernbench_core.units": checksum(root, "kernbench_core.units")})
-        Path(list_file(root)).write_text(Path(list_file(root)).read_text()[:-3])
     if left == "an older version's":
         Path(list_file(root)).with_name("built.txt").write_text("kernbench_core.units 0\n")
     program = "import kernbench_core.compiled as c, kernbench_core.units as u; print(c.in_words(), u.__file__)"
