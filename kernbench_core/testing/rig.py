@@ -170,12 +170,8 @@ class Probe(ComponentBase):
 
     def __init__(self, node: Node, hardware: Hardware) -> None:
         super().__init__(node, hardware)
-        self.collected: list[tuple[float, MsgBase]] = []
-        self._order: list[Probe] = []
-
-    def collect_in(self, order: list[Probe]) -> None:
-        """Note each arrival in `order` too; called once by the machine, before it runs."""
-        self._order = order
+        #: What has arrived, when and where; probes of one machine share it.
+        self.arrived: list[tuple[float, str, MsgBase]] = []
 
     def emit(self, msg: MsgBase, head: float, tail: float) -> None:
         """Send `msg` on, or keep it where its path ends; a request that ends here gets no answer."""
@@ -183,8 +179,7 @@ class Probe(ComponentBase):
             super().emit(msg, head, tail)
             return
         msg.head, msg.tail = head, tail
-        self.collected.append((self.env.now, msg))
-        self._order.append(self)
+        self.arrived.append((self.env.now, self.id, msg))
         if msg.reply:
             msg.answered()
 
@@ -223,7 +218,7 @@ class Harness:
         self._sent: list[MsgBase] = []
         self._labels: dict[int, str] = {}
         self._recorder = ServiceRecorder()
-        self._order: list[Probe] = []
+        self._arrived: list[tuple[float, str, MsgBase]] = []
         self._limits = limits or Limits(max_events=MOST_EVENTS)
         classes = ModelClasses(catalogue)
         graph = Graph.of(classes.nodes(nodes), edges)
@@ -236,7 +231,7 @@ class Harness:
             observer.attach(self.hardware)
         for component in self.hardware.components.values():
             if isinstance(component, Probe):
-                component.collect_in(self._order)
+                component.arrived = self._arrived
 
     def component(self, node_id: str) -> ComponentBase:
         """Return the component at a node."""
@@ -294,14 +289,10 @@ class Harness:
     @property
     def arrivals(self) -> tuple[Arrival, ...]:
         """What has come to the probes, in the order in which it came."""
-        taken: dict[str, int] = {}
-        found = []
-        for probe in self._order:
-            index = taken.setdefault(probe.id, 0)
-            taken[probe.id] += 1
-            time, msg = probe.collected[index]
-            found.append(Arrival(self._label(msg), probe.id, time, msg.head, msg.tail, msg.nbytes, msg))
-        return tuple(found)
+        return tuple(
+            Arrival(self._label(msg), node, time, msg.head, msg.tail, msg.nbytes, msg)
+            for time, node, msg in self._arrived
+        )
 
     @property
     def log(self) -> tuple[LogLine, ...]:
