@@ -176,7 +176,7 @@ class Fabric:
         self._layout = layout
         #: The id of each component by itself: of equal texts the one that the component has.
         self.own_names: dict[str, str] = {}
-        self._next_edge = 1
+        self._next_edge = len(graph.edges) + 1
         self._chunks = lru_cache(MOST_CUT)(self._cut)
 
     @property
@@ -212,10 +212,6 @@ class Fabric:
         """What models have in common."""
         return iter(self._shared.values())
 
-    def reserve_edges(self, number: int) -> None:
-        """Keep the edge ids 1 to `number` for the edges of the graph."""
-        self._next_edge = number + 1
-
     def new_wire(
         self,
         name: str,
@@ -228,7 +224,7 @@ class Fabric:
         header_bytes: int = 0,
         edge_id: int | None = None,
     ) -> Wire:
-        """Create a wire (bytes/ns, ns, bytes) with a reserved edge id, or else the next free one."""
+        """Create a wire (bytes/ns, ns, bytes) with the edge id of an edge of the graph, or else the next free one."""
         for what, value in (("bandwidth", bandwidth), ("latency", latency)):
             if not value > 0:
                 raise ConfigError(f"{name}: {what} must be greater than 0, not {value!r}.")

@@ -54,7 +54,6 @@ class Hardware(Fabric):
         provider = getattr(classes, "provider", None)  # a plain mapping of classes has none
         loaded: dict[str, type[ComponentBase]] = {}
         edges = sorted(self.graph.edges)
-        self.reserve_edges(len(edges))
         asked = _Asked("__init__")
         with _blame(asked):
             for node_id in sorted(self.graph.nodes):

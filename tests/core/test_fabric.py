@@ -7,9 +7,10 @@ import pytest
 from kernbench_core.environment import Environment
 from kernbench_core.errors import ConfigError
 from kernbench_core.fabric import Fabric
-from kernbench_core.graph import Graph
+from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import Transaction
 from kernbench_core.reporting import LaunchWork, PeCounter
+from kernbench_core.testing import line
 from kernbench_core.values.region import Region
 
 
@@ -22,10 +23,10 @@ def nothing(_: object) -> None:
     """Ignore."""
 
 
-def test_edges_keep_their_reserved_ids_and_other_wires_follow() -> None:
+def test_edges_keep_their_ids_and_other_wires_follow() -> None:
     """Edge ids 1 to n belong to the graph's edges, whatever is made before them."""
-    fabric = make_fabric()
-    fabric.reserve_edges(3)
+    nodes = [Node(name, "router") for name in "abc"]
+    fabric = Fabric(Environment(), Graph.of(nodes, line("a", "b", "c")[:3]))
     wires = [
         fabric.new_wire("x#pc0", 1.0, 1.0, arrive=nothing, on_head=False),
         fabric.new_wire("a->b", 1.0, 1.0, arrive=nothing, on_head=False, edge_id=2),
