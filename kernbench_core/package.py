@@ -18,9 +18,9 @@ IMPORTED_NS = time.time_ns()
 
 #: The group of entry points by which packages register.
 GROUP = "kernbench"
-#: The version of the hooks, and the oldest that is still understood. It rises when a hook, or what one returns, changes
-#: so that plug-ins must change too; a plug-in says as `kernbench_api` which it is written for.
-API, OLDEST_API = 1, 1
+#: The version of the hooks. It rises when a hook, or what one returns, changes so that plug-ins must change too; a
+#: plug-in says as `kernbench_api` which it is written for.
+API = 1
 
 #: Our own plug-ins, as the entry points of the distribution have them: see `pyproject.toml`.
 OWN_PLUGINS = (

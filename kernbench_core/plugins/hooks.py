@@ -11,7 +11,7 @@ from typing import Any, Final
 import pluggy
 
 from kernbench_core.errors import PluginError
-from kernbench_core.package import API, OLDEST_API, __version__
+from kernbench_core.package import API, __version__
 from kernbench_core.params import closest
 from kernbench_core.plugins.entries import Entry, HookRaised, Provider
 from kernbench_core.plugins.points import POINTS, PREFIX, Point, known_hooks
@@ -121,10 +121,9 @@ def _called(name: str, hook: Callable[[], object], expected: str) -> Iterator[ob
 def _refuse_other_versions(module: ModuleType) -> None:
     """Raise HookRaised for a plug-in that is written for other hooks than ours, or that does not say for which."""
     api = vars(module).get(_API)
-    if type(api) is int and OLDEST_API <= api <= API:
+    if type(api) is int and api == API:
         return
-    known = str(API) if OLDEST_API == API else f"from {OLDEST_API} to {API}"
-    must = f"{_API} of module {module.__name__!r}, the version of the hooks that it is written for, must be {known}"
+    must = f"{_API} of module {module.__name__!r}, the version of the hooks that it is written for, must be {API}"
     if type(api) is int and api > API:
         raise HookRaised(f"{must}, which kernbench {__version__} has, not {api}; use a newer kernbench")
     found = "is missing" if api is None else f"is {api!r}"
