@@ -19,12 +19,12 @@ from typing import Any
 
 from kernbench_core.errors import ConfigError, KernbenchError, UsageError
 from kernbench_core.graph import Graph, Node
-from kernbench_core.plugins import DefaultsRegistry, MachineRegistry, NetworkRegistry, Plugins
+from kernbench_core.plugins import ComponentRegistry, DefaultsRegistry, MachineRegistry, NetworkRegistry, Plugins
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.topology.compiled_machines import compiled_once
 from kernbench_core.topology.configuration import Config
-from kernbench_core.topology.implementations import ComponentCatalogue, Implementations
+from kernbench_core.topology.implementations import Implementations
 from kernbench_core.topology.machine_kinds import MachineKind, bare_section, built, check_nodes, kind_of, require_alone
 from kernbench_core.topology.section_reader import read_choices
 from kernbench_core.topology.sections import Choices
@@ -65,7 +65,7 @@ def compile_topology(config: Config | Mapping[str, Any], plugins: Plugins | None
 
 
 def _compiled(
-    loaded: Config, components: ComponentCatalogue, networks: NetworkRegistry, registry: MachineRegistry
+    loaded: Config, components: ComponentRegistry, networks: NetworkRegistry, registry: MachineRegistry
 ) -> Graph:
     """Take a configuration through the stages."""
     name, kind = kind_of(loaded, registry)
@@ -101,7 +101,7 @@ def _blamed(machines: MachineRegistry, name: str) -> Iterator[None]:
 
 
 def implement(
-    config: Config, kind: MachineKind[Any], written: Choices, nodes: Sequence[Node], components: ComponentCatalogue
+    config: Config, kind: MachineKind[Any], written: Choices, nodes: Sequence[Node], components: ComponentRegistry
 ) -> tuple[list[Node], tuple[str, ...]]:
     """Give every node its implementation and resolved parameters; also what is to be told about them.
 

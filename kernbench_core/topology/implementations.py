@@ -7,33 +7,16 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import evolve, frozen
 
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean, resolve_params
+from kernbench_core.plugins import ComponentRegistry
 from kernbench_core.topology.configuration import Config, KeyPath, dotted
 from kernbench_core.topology.sections import Choices, ComponentSpec
 from kernbench_core.wording import MOST_TOLD, brief
-
-
-class ComponentCatalogue(Protocol):
-    """What knows the component classes; asked once for each implementation that a configuration names."""
-
-    def declared(self, impl: str) -> tuple[Param, ...]:
-        """Return the parameters that the class declares.
-
-        Raises:
-            UsageError: nothing is registered by that name.
-            PluginError: the plug-in that registers it cannot be used.
-        """
-        ...
-
-    def made_for(self, impl: str) -> tuple[str, ...]:
-        """Return the kinds of node that the class is registered for, none for any; asked after `declared`."""
-        ...
-
 
 #: Parameters that are named with the place of each where they are dropped; of more, the place of the first is told.
 _MOST_PLACES: Final = 2
@@ -62,7 +45,7 @@ class _Choice:
 class Implementations:
     """Resolve the implementation of one node after another; `problems` and `warnings` collect what is to be told."""
 
-    def __init__(self, config: Config, written: Choices, catalogue: ComponentCatalogue, kinds: Iterable[str]) -> None:
+    def __init__(self, config: Config, written: Choices, catalogue: ComponentRegistry, kinds: Iterable[str]) -> None:
         self.problems: list[str] = []
         self.warnings: list[str] = []
         self._config, self._written, self._catalogue = config, written, catalogue
@@ -204,7 +187,7 @@ class Implementations:
         self.problems.append(f"{self._config.at(path)} {text}")
 
 
-def settle(config: Config, catalogue: ComponentCatalogue) -> Config:
+def settle(config: Config, catalogue: ComponentRegistry) -> Config:
     """Drop the parameters that a configuration gave for another implementation and that the one that holds lacks.
 
     Those that it has are kept. Each implementation that loses some is named in `Config.warnings`, with their places,

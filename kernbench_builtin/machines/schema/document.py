@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -14,8 +14,7 @@ from kernbench_builtin.machines.schema.values import Schema
 from kernbench_builtin.machines.specification import Spec
 from kernbench_core.errors import PluginError, UsageError
 from kernbench_core.params import Param, did_you_mean
-from kernbench_core.plugins import MachineRegistry, NetworkRegistry
-from kernbench_core.topology.implementations import ComponentCatalogue
+from kernbench_core.plugins import ComponentRegistry, MachineRegistry, NetworkRegistry
 from kernbench_core.topology.machine_kinds import DEFAULT, SHARED, MachineKind, open_kind
 from kernbench_core.topology.networks import open_shape
 from kernbench_core.topology.sections import ComponentSpec
@@ -24,16 +23,8 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _BASE: Final[Schema] = {"type": "string", "description": "Preset or file to start from: a file lies over its base."}
 
 
-class Components(ComponentCatalogue, Protocol):
-    """What knows the component classes, and their names."""
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the name of every one."""
-        ...
-
-
 def configuration_schema(
-    components: Components,
+    components: ComponentRegistry,
     networks: NetworkRegistry,
     machines: MachineRegistry,
     *,
@@ -81,7 +72,7 @@ def section_schema(whole: Schema, name: str) -> Schema:
 @attrs.frozen
 class _Document:
     sections: Sections
-    components: Components
+    components: ComponentRegistry
     kinds: Mapping[str, MachineKind[Any]]
 
     def schema(self) -> Schema:
