@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 from attrs import define
@@ -39,20 +39,11 @@ class PointerType(ElementType):
         return TYPES[self]
 
 
-def _refuse(what: str) -> Callable[..., NoReturn]:
-    """Return a method that refuses an operator, in the words that follow "not"."""
-
-    def refused(self: Pointer, *_: object) -> NoReturn:
-        raise ShapeError(
-            f"pointer arithmetic at {describe_site(call_site())} must be a pointer plus or minus integers, not {what}; "
-            "compute the offset first, and add it to the pointer."
-        )
-
-    return refused
-
-
 class Pointer:
-    """Point to one element of a tensor, or (with a tensor of offsets) to many. Offsets count elements."""
+    """Point to one element of a tensor, or (with a tensor of offsets) to many. Offsets count elements.
+
+    What is no sum, difference or comparison of pointers is a TypeError of Python's own.
+    """
 
     __slots__ = ("element", "offset", "tensor")
     __hash__ = None  # type: ignore[assignment]
@@ -102,22 +93,6 @@ class Pointer:
 
     def __sub__(self, other: Any) -> Pointer:
         return Pointer(self.tensor, self.offset - _as_offset(other), self.element)
-
-    __rsub__ = _refuse("something minus a pointer")
-    __neg__ = __pos__ = __abs__ = __invert__ = _refuse("an operator of the pointer alone")
-    __mul__ = __rmul__ = _refuse("'*'")
-    __truediv__ = __rtruediv__ = _refuse("'/'")
-    __floordiv__ = __rfloordiv__ = _refuse("'//'")
-    __mod__ = __rmod__ = _refuse("'%'")
-    __divmod__ = __rdivmod__ = _refuse("divmod()")
-    __pow__ = __rpow__ = _refuse("'**'")
-    __matmul__ = __rmatmul__ = _refuse("'@'")
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _refuse("an operator of bits")
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refuse("a shift")
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse("a comparison for order")
-    __int__ = __index__ = _refuse("a conversion to an integer")
-    __float__ = __complex__ = _refuse("a conversion to a float")
-    __round__ = __trunc__ = __floor__ = __ceil__ = _refuse("a rounding")
 
     def __eq__(self, other: Any) -> Any:
         """Compare addresses: a bool for single pointers, else a bool index tensor; ShapeError unless of pointers."""
