@@ -264,7 +264,7 @@ class JitKernel:
         self.hints = hints or {}
         self.stages = int(self.hints.get("num_stages") or DEFAULT_STAGES)
         parameters = [
-            each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, default=inspect.Parameter.empty)
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY, default=inspect.Parameter.empty)
             for each in function.signature.parameters.values()
         ]
         tl = inspect.Parameter("tl", inspect.Parameter.KEYWORD_ONLY)

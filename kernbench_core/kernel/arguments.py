@@ -1,37 +1,12 @@
-"""The arguments that a kernel is called with: their form, and things inside containers that stand for others."""
+"""Things inside the arguments of a kernel that stand for others."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
-
-
-def call_form(signature: inspect.Signature, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the positional and the keyword arguments that pass `arguments`, as `launching.bind_arguments` names them.
-
-    Whatever can be is passed by keyword; what stands before a filled `*rest` cannot.
-    """
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    filled = any(p.kind is p.VAR_POSITIONAL and arguments.get(n) for n, p in signature.parameters.items())
-    for name, parameter in signature.parameters.items():
-        if name not in arguments:
-            continue
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            args.extend(arguments[name])
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            kwargs.update(arguments[name])
-        elif parameter.kind is parameter.POSITIONAL_ONLY or (
-            filled and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-        ):
-            args.append(arguments[name])
-        else:
-            kwargs[name] = arguments[name]
-    return args, kwargs
 
 
 def replace_nested(value: object, kind: type[_T], make: Callable[[_T], object]) -> object:

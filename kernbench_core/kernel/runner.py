@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
-from kernbench_core.kernel.arguments import PerPe, call_form, replace_nested
+from kernbench_core.kernel.arguments import PerPe, replace_nested
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.pe_state import Kernels, PeState
@@ -159,8 +159,8 @@ class KernelRunner:
         }
 
         def body() -> None:
-            args, kwargs = call_form(signature, arguments)
-            launch.kernel(*args, **kwargs)
+            bound = inspect.BoundArguments(signature, arguments)
+            launch.kernel(*bound.args, **bound.kwargs)
 
         make = Bridge if launch.watch is None else launch.watch(state.pe, program)
         bridge: Bridge = make(body, kernel=True)

@@ -261,7 +261,7 @@ def test_memory_that_nobody_wrote_is_refused() -> None:
         tl.atomic_add(x + 2, 1)
 
     def bench(rt: Any) -> None:
-        rt.launch(JitKernel(JitFunction(change)), rt.empty((4,), "int32"), grid=(1,))
+        rt.launch(JitKernel(JitFunction(change)), x=rt.empty((4,), "int32"), grid=(1,))
 
     with pytest.raises(UninitializedReadError) as error:
         kb.run(bench, "tiny")
