@@ -40,5 +40,3 @@ cdef class PageTable:
     cpdef unmap(self, va)
     cpdef Mapping find(self, va)
     cpdef tuple translate(self, Region region, pe=*)
-    @cython.locals(base=cython.Py_ssize_t, left=cython.Py_ssize_t, piece=cython.Py_ssize_t, row=cython.Py_ssize_t, mapping=Mapping)
-    cdef tuple _split(self, Region region, pe)

@@ -185,20 +185,13 @@ class PageTable:
         self._last: Mapping | None = None
 
     def map(self, mapping: Mapping) -> None:
-        """Enter a mapping; one of a range that is mapped already is a ValueError."""
-        va, end = mapping.va, mapping.end
-        index = bisect_left(self._starts, va)
-        overlaps_next = index < len(self._starts) and self._starts[index] < end
-        if overlaps_next or (index and self._mappings[index - 1].end > va):
-            raise ValueError(f"virtual range {va:#x} of {end - va} B must be free, not mapped already; unmap it first.")
-        self._starts.insert(index, va)
-        self._mappings.insert(index, mapping)
+        """Enter a mapping of addresses above all that were mapped so far."""
+        self._starts.append(mapping.va)
+        self._mappings.append(mapping)
 
     def unmap(self, va: int) -> None:
-        """Remove the mapping that starts at `va`; an address where none starts is a KeyError."""
+        """Remove the mapping that starts at `va`."""
         index = bisect_left(self._starts, va)
-        if index == len(self._starts) or self._starts[index] != va:
-            raise KeyError(va)
         del self._starts[index], self._mappings[index]
         self._last = None
 
@@ -215,21 +208,11 @@ class PageTable:
         if last is None or not last.holds(region):
             last = self._last = self.find(region.base)
             if not last.holds(region):
-                return self._split(region, pe)
+                raise PageFaultError(
+                    f"a region from virtual address {region.base:#x} on must lie in tensor {last.tensor!r} as a whole, "
+                    "and reaches out of it; correct the access."
+                )
         return last.translate(region, pe)
-
-    def _split(self, region: Region, pe: int | None) -> tuple[Region, ...]:
-        """Translate row by row, and piece by piece, what several mappings hold."""
-        found: list[Region] = []
-        for row in range(region.rows):
-            base, left = region.base + row * region.pitch, region.row_bytes
-            while left:
-                mapping = self.find(base)
-                piece = min(left, mapping.end - base)
-                found.extend(mapping.translate(Region(base, piece), pe))
-                base += piece
-                left -= piece
-        return tuple(found)
 
     def _fault(self, va: int, index: int) -> str:
         if index < 0:

@@ -96,13 +96,7 @@ class Layout:
     cell_of: tuple[int, ...]
     placements: tuple[Placement, ...] | None = None
     local_shape: tuple[int, ...] | None = None
-    #: The digits as plain numbers: a look-up is much of what a translation costs.
-    _radix: tuple[tuple[int, int, int], ...] = field(init=False)
     _sizes: tuple[int, ...] = field(init=False)
-
-    @_radix.default
-    def _plain(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple((digit.weight, digit.cell, digit.local) for digit in self.digits)
 
     @_sizes.default
     def _count(self) -> tuple[int, ...]:
@@ -125,11 +119,10 @@ class Layout:
     def locate(self, offset: int) -> tuple[int, int]:
         """Give the cell that holds the byte at `offset` of the tensor, and the byte's offset there."""
         cell = local = 0
-        for weight, in_cell, in_local in self._radix:
-            count = offset // weight
-            offset -= count * weight
-            cell += count * in_cell
-            local += count * in_local
+        for digit in self.digits:
+            count, offset = divmod(offset, digit.weight)
+            cell += count * digit.cell
+            local += count * digit.local
         return cell, local
 
     def regions(self, cell: int) -> tuple[Region, ...]:
