@@ -28,9 +28,6 @@ from kernbench_core.values.region import Region
 VIRTUAL_BASE = 1 << 32
 """First virtual address: 0 and small integers are never valid pointers."""
 
-VIRTUAL_BYTES = 1 << 62
-"""Bytes of virtual addresses that one run can use up: they are never given out twice."""
-
 #: Tensors that the sentence about a full slice lists.
 _MOST_LISTED = 12
 
@@ -118,7 +115,6 @@ class DeviceMemory:
         self.page_table = PageTable()
         self._design = design
         self._next_va = -(-VIRTUAL_BASE // design.page_bytes) * design.page_bytes
-        self._slices: dict[int, FirstFit] = {}
         # by the unit part of their addresses
         self._units: dict[int, FirstFit] = {}
         self._live: dict[int, TensorAllocation] = {}
@@ -140,13 +136,9 @@ class DeviceMemory:
         KernelError when a slice is full (nothing is reserved then), and as `placement.resolve` says.
         """
         dims = tuple(int(extent) for extent in shape)
-        if not pes:
-            raise KernelError(f"tensor {name!r} must be placed on at least one PE, not on none; name the PEs.")
-        if any(extent < 0 for extent in dims):
-            raise KernelError(f"tensor {name!r} must have extents of at least 0, not {dims}; correct the shape.")
         item = itemsize(dtype)
         nbytes = math.prod(dims) * item
-        va = self._virtual(nbytes, name)
+        va = self._next_va
         if placement is None or not nbytes:
             layout = dealt_rows(dims, nbytes, len(pes))
         else:
@@ -169,7 +161,7 @@ class DeviceMemory:
                 return None
             name = f"{allocation.name} on {self._design.pes[pe].prefix}"
             shape = layout.shape_of(own.cell, allocation.shape)
-            va = self._virtual(own.nbytes, name)
+            va = self._next_va
             self._next_va = self._after(va, own.nbytes)
             one = dealt_rows(shape, own.nbytes, 1)
             known[pe] = TensorAllocation(
@@ -225,27 +217,23 @@ class DeviceMemory:
 
     def unit_of(self, pe: PeSite, tier: str) -> FirstFit:
         """Give the allocator of a memory near a PE: of its HBM slice ("hbm") or its cube's SRAM ("sram")."""
-        return self._slice(pe) if tier == "hbm" else self._sram(pe)
-
-    def unreserve(self, address: int) -> None:
-        """Give back a block that is no tensor, by its address."""
-        self._units[address >> OFFSET_BITS].free(address)
-
-    def _sram(self, pe: PeSite) -> FirstFit:
-        base = self._design.address_map.encode(pe.sip, pe.cube, "sram", 0)
+        unit, size, alignment = "sram", self._design.sram_bytes, 64
+        if tier == "hbm":
+            unit, size, alignment = f"hbm{pe.pe}", self._design.hbm_slice_bytes, self.page_bytes
+        base = self._design.address_map.encode(pe.sip, pe.cube, unit)
         found = self._units.get(base >> OFFSET_BITS)
         if found is None:
-            found = self._units[base >> OFFSET_BITS] = FirstFit(base, self._design.sram_bytes, 64)
+            found = self._units[base >> OFFSET_BITS] = FirstFit(base, size, alignment)
         return found
+
+    def unreserve(self, address: int) -> None:
+        """Give back a block by its address."""
+        self._units[address >> OFFSET_BITS].free(address)
 
     def block_at(self, pa: int) -> tuple[int, int, int] | None:
         """Give the allocated block that holds the physical byte at `pa` as (start, end, number), or None."""
         unit = self._units.get(pa >> OFFSET_BITS)
         return None if unit is None else unit.block_at(pa)
-
-    def free_bytes(self, pe: PeSite) -> int:
-        """Give the bytes that are not reserved in a PE's HBM slice."""
-        return self._slice(pe).free_bytes
 
     def _mesh(self, pes: Sequence[PeSite]) -> tuple[int, int, int]:
         """Give the extents of the mesh of some PEs: SIPs, cubes of each, PEs of each."""
@@ -254,15 +242,6 @@ class DeviceMemory:
     def _after(self, va: int, nbytes: int) -> int:
         """Give the first page after a virtual range."""
         return va + (-(-nbytes // self.page_bytes) or 1) * self.page_bytes
-
-    def _virtual(self, nbytes: int, name: str) -> int:
-        """Give the next virtual range, which is not taken yet."""
-        if self._after(self._next_va, nbytes) > VIRTUAL_BYTES:
-            raise KernelError(
-                f"tensor {name!r} of {format_bytes(nbytes)} must fit into the unused virtual addresses, and a free "
-                "does not return any; reuse tensors instead of freeing them."
-            )
-        return self._next_va
 
     def _place(self, va: int, layout: Layout, name: str, pes: Sequence[PeSite]) -> tuple[TensorSegment, ...]:
         """Reserve every PE's cell; nothing is kept when one does not fit."""
@@ -305,16 +284,8 @@ class DeviceMemory:
         hops = abs(a.cube % width - b.cube % width) + abs(a.cube // width - b.cube // width)
         return a.sip != b.sip, hops, a.pe != b.pe
 
-    def _slice(self, pe: PeSite) -> FirstFit:
-        found = self._slices.get(pe.index)
-        if found is None:
-            base = self._design.address_map.encode(pe.sip, pe.cube, f"hbm{pe.pe}", 0)
-            found = self._slices[pe.index] = FirstFit(base, self._design.hbm_slice_bytes, self.page_bytes)
-            self._units[base >> OFFSET_BITS] = found
-        return found
-
     def _reserve(self, nbytes: int, name: str, owner: str, pe: PeSite) -> int:
-        fit = self._slice(pe)
+        fit = self.unit_of(pe, "hbm")
         address = fit.alloc(nbytes, owner)
         if address is None:
             raise KernelError(
@@ -327,7 +298,7 @@ class DeviceMemory:
 
     def _release(self, segments: Sequence[TensorSegment]) -> None:
         for segment in segments:
-            self._slices[segment.pe].free(segment.pa)
+            self.unreserve(segment.pa)
 
 
 def _listing(fit: FirstFit) -> str:

@@ -320,4 +320,4 @@ def test_copies_that_do_not_fit_leave_nothing_behind() -> None:
         "the HBM slice of sip0.cube0.pe1 must have 2 KiB free for tensor 'b', and has 1 KiB of 4 KiB (largest hole "
         "1 KiB); free a tensor or place it on more PEs. Allocated there:\n"
     )
-    assert memory.free_bytes(design.pes[0]) == 4096
+    assert memory.unit_of(design.pes[0], "hbm").free_bytes == 4096
