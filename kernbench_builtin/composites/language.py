@@ -18,7 +18,6 @@ from kernbench_core.errors import ShapeError, UnsupportedError
 from kernbench_core.kernel.compute_commands import Operand
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.tl.dispatch import Dispatcher
-from kernbench_core.kernel.tl.flags import with_flags
 from kernbench_core.kernel.tl.tensor import Tensor
 from kernbench_core.kernel.transfers import direct_transfer
 from kernbench_core.memory.scratchpad import TcmBlock
@@ -55,7 +54,6 @@ class Step:
     per_tile: bool = False
 
 
-@with_flags
 def epilogue(
     tl: Dispatcher, kind: str, operand: Any = None, scope: str = "output_tile", per_tile: bool = False
 ) -> Step:
@@ -70,7 +68,6 @@ def epilogue(
     return Step(kind, operand, scope, bool(per_tile))
 
 
-@with_flags
 def composite(
     tl: Dispatcher,
     op: str,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import ExecutionError, KernelError, NoDataError, PendingDataError
 from kernbench_core.kernel.commands import AnyOf, KernelCommand, PlainCommand, Results, refuse_other_commands
-from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Command
 from kernbench_core.values.arrays import Array
@@ -67,8 +66,6 @@ class Issuer:
         Plug-ins call this with commands of their own, which are given their number and the kernel's line here. What
         went wrong when the command landed is raised here, or where an un-waited command is waited on.
         """
-        if wait is not True and wait is not False:
-            refuse_flag("issue", "wait", wait)
         if not isinstance(command, KernelCommand):
             site = call_site()
             refuse_other_commands(command, site)

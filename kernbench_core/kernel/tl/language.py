@@ -23,7 +23,6 @@ from kernbench_core.kernel.bridge import Bridge
 from kernbench_core.kernel.index import IndexTensor
 from kernbench_core.kernel.pe_state import PeState
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
-from kernbench_core.kernel.tl.flags import check_flags
 from kernbench_core.kernel.tl.math import method_of
 from kernbench_core.kernel.tl.memory_calls import MemoryLanguage
 from kernbench_core.kernel.tl.queue_calls import QueueLanguage
@@ -245,7 +244,6 @@ for _triton, _name in TRITON.items():
 for _op in OPS.values():
     if _op.in_language and not hasattr(TLContext, _op.name):
         setattr(TLContext, _op.name, method_of(_op))  # tl.exp and its like, whose calls say no more than their names
-check_flags(TLContext, [*SAME, *DIFFERS, *OURS])
 
 
 def _broken(what: str, message: str) -> str:

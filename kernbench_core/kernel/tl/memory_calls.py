@@ -15,7 +15,6 @@ from kernbench_core.kernel.index import IndexTensor, broadcast_shapes
 from kernbench_core.kernel.pointers import Pointer, Ref, make_ref
 from kernbench_core.kernel.queue_commands import SlotBlock
 from kernbench_core.kernel.tl.dispatch import Dispatcher
-from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.math import MathLanguage
 from kernbench_core.kernel.tl.tensor import CopiedHandle, Tensor, Tile
 from kernbench_core.kernel.transfers import Transfer, direct_transfer, noted_transfer, pointer_transfer
@@ -51,10 +50,6 @@ class MemoryLanguage(MathLanguage):
         tile is on its way, and is waited for when it is used. Memory is sampled when the load completes. The cache
         hints are accepted and change nothing.
         """
-        if wait is not True and wait is not False:
-            refuse_flag("load", "wait", wait)
-        if volatile is not False and volatile is not True:
-            refuse_flag("load", "volatile", volatile)
         transfer = self._transfer(pointer, mask, shape, strides, dtype, "tl.load")
         source = pointer.pointer if isinstance(pointer, Ref) else pointer
         fill = None if transfer.inside is None else self._fill(other, transfer)

@@ -13,7 +13,6 @@ from kernbench_core.kernel.placeholders import Placeholder, describe_given
 from kernbench_core.kernel.pointers import Pointer
 from kernbench_core.kernel.queue_commands import RecvCmd, SendCmd
 from kernbench_core.kernel.tl.dispatch import Dispatcher
-from kernbench_core.kernel.tl.flags import refuse_flag
 from kernbench_core.kernel.tl.tensor import Handle, Tensor, Tile
 from kernbench_core.memory.scratchpad import TcmBlock
 from kernbench_core.messages import Launch
@@ -60,8 +59,6 @@ class QueueLanguage(Dispatcher):
         back when the tile's last byte has left the scratchpad, with `wait=False` at once. While the queue is full it
         waits for the receiver.
         """
-        if wait is not True and wait is not False:
-            refuse_flag("send", "wait", wait)
         site = call_site()
         if isinstance(value, IndexTensor):
             value = self.math("copy", (value,), value.shape, value.dtype)
@@ -83,10 +80,6 @@ class QueueLanguage(Dispatcher):
         slot in the scratchpad. The call comes back when the tile is there, with `wait=False` at once, and the tile is
         waited for when it is used.
         """
-        if wait is not True and wait is not False:
-            refuse_flag("recv", "wait", wait)
-        if copy is not True and copy is not False:
-            refuse_flag("recv", "copy", copy)
         site = call_site()
         peer = _peer(self, self._launch, source, "tl.recv", site)
         return _received(self, self._launch, "tl.recv", site, shape, dtype, (peer,), copy, wait)[0]

@@ -250,19 +250,3 @@ def test_a_tile_of_another_program_is_refused() -> None:
         f"tl.composite at {__file__}:{line + 6} must be given a result of its own program, not the result of tl.load "
         f"made at {__file__}:{line + 2} by another one; send it with tl.send, or store and load it."
     )
-
-
-def test_what_is_no_bool_is_refused() -> None:
-    """As by the language's own calls."""
-
-    def kernel(x: Any, tl: Any) -> None:
-        tl.composite("math", tl.ref(x, (1, 8)), out=x, math_op="exp", wait="no")
-
-    rig = Rig()
-    with pytest.raises(KernelError) as caught:
-        rig.run(kernel, rig.tensor(np.zeros((1, 8), np.float32)))
-    line = kernel.__code__.co_firstlineno + 1
-    assert str(caught.value).splitlines()[0] == (
-        f"tl.composite at {__file__}:{line} must be given True or False as wait, not 'no'; "
-        "pass wait=True or wait=False."
-    )
