@@ -235,8 +235,9 @@ class PlainCommand(KernelCommand):
     Kernels wait for it as for those of the language; it uses no memory that anybody knows of.
     """
 
-    __slots__ = ("_kind", "_message")
+    __slots__ = ("_message", "serves")
 
+    serves: str  # type: ignore[misc]  # of each command its own
     #: Nobody knows what it uses.
     publishes: ClassVar[bool] = True
 
@@ -245,15 +246,6 @@ class PlainCommand(KernelCommand):
         self._message, self.serves = message, message.serves
         message.op_id, message.call, message.site = op_id, ISSUED, site
         self.done = message.done
-
-    @property
-    def serves(self) -> str:
-        """The kind of unit that serves the message."""
-        return self._kind
-
-    @serves.setter
-    def serves(self, kind: str) -> None:
-        self._kind = kind
 
     @property
     def awaits(self) -> tuple[int, ...]:

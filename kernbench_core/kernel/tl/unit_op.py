@@ -31,16 +31,9 @@ _MAY: Final = "a number, a text, a bool, None, a dtype, or a tuple or list of su
 class UnitCmd(MathCmd):
     """Compute a plug-in's op on the unit of the PE whose kind is `serves`."""
 
-    __slots__ = ("_unit",)
+    __slots__ = ("serves",)
 
-    @property
-    def serves(self) -> str:
-        """The kind of unit that serves this command."""
-        return self._unit
-
-    @serves.setter
-    def serves(self, unit: str) -> None:
-        self._unit = unit
+    serves: str  # type: ignore[misc]  # of each command its own
 
 
 class UnitOpLanguage(ShapeLanguage):
