@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
@@ -97,7 +98,7 @@ class Device:
             store,
             hazards=hazards,
             on_demand=on_demand,
-            nearest=Neighbours(sites, nodes).nearest,
+            nearest=_neighbours(sites, nodes),
             recorder=recorder,
             ops=ops,
             calls=calls,
@@ -111,19 +112,13 @@ class Device:
         return cls(machine.design, memory, store, hazards, on_demand, kernels, recorder, options.placement)
 
 
-class Neighbours:
-    """Find the PEs next to others in the meshes of cubes of their SIP, by the positions of their nodes."""
+def _neighbours(sites: Sequence[PeSite], nodes: Mapping[str, Node]) -> Callable[[int, str], int | None]:
+    """Return what finds the nearest PE of a PE's SIP in a direction, by the positions of their nodes; None for none."""
 
-    def __init__(self, sites: Sequence[PeSite], nodes: Mapping[str, Node]) -> None:
-        self._sites = sites
-        self._nodes = nodes
-        self._found: dict[tuple[int, str], int | None] = {}
+    @cache
+    def nearest(pe: int, direction: str) -> int | None:
+        sip = sites[pe].sip
+        places = {site.index: nodes[site.pe_cpu].position for site in sites if site.sip == sip}
+        return nearest_in(places, pe, direction)
 
-    def nearest(self, pe: int, direction: str) -> int | None:
-        """Return the nearest PE of the same SIP in a direction, None where there is none."""
-        key = (pe, direction)
-        if key not in self._found:
-            sip = self._sites[pe].sip
-            places = {site.index: self._nodes[site.pe_cpu].position for site in self._sites if site.sip == sip}
-            self._found[key] = nearest_in(places, pe, direction)
-        return self._found[key]
+    return nearest
