@@ -7,7 +7,7 @@ simulator has an answer. Nothing here touches standard streams, `sys` hooks or s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any, Final, cast
@@ -105,7 +105,7 @@ class Guest:
 
 
 class Bridge:
-    """Run `fn(*args, **kwargs)` in its own stack, one step at a time.
+    """Run `fn()` in its own stack, one step at a time.
 
     `resume` runs it until it calls `suspend(request)` and gives that request; the next `resume(value)` makes
     `suspend` return `value`. An exception that the function raises leaves through `resume`. `kernel` says that
@@ -114,19 +114,10 @@ class Bridge:
 
     __slots__ = ("_greenlet",)
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        *,
-        kernel: bool = False,
-    ) -> None:
-        named = dict(kwargs or {})
-
+    def __init__(self, fn: Callable[[], Any], *, kernel: bool = False) -> None:
         def run(_: Any) -> Finished:
             try:
-                return Finished(fn(*args, **named))
+                return Finished(fn())
             except _LEAVE_AS_THEY_ARE:
                 raise
             except BaseException as error:
