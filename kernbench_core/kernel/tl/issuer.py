@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kernbench_core.callsite import CallSite, call_site, describe_site
 from kernbench_core.errors import ExecutionError, KernelError, NoDataError, PendingDataError
@@ -28,7 +28,7 @@ _PRUNE_AT: Final = 64
 class Issuer:
     """Issue commands for one program and keep those that nobody has waited for: what a handle of the kernel asks.
 
-    The language stands on it, a family of calls a class; what a tensor asks of the families is declared at the end.
+    The language stands on it, a family of calls a class.
     """
 
     __slots__ = (
@@ -234,36 +234,6 @@ class Issuer:
             if not needed:
                 return
             self._bridge.suspend(needed)
-
-    # What a tensor has as operators and methods, in the families --------------------------------------
-
-    def unary(self, op: str, x: Any) -> Any:
-        """Run an op of one operand."""
-        raise NotImplementedError
-
-    def operator(self, op: str, left: Any, right: Any) -> Any:
-        """Run a Python operator on a tensor."""
-        raise NotImplementedError
-
-    def cast(self, x: Any, dtype: Any, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> Any:
-        """Convert to a dtype."""
-        raise NotImplementedError
-
-    def reshape(self, x: Any, *shape: Any) -> Any:
-        """Give the elements under another shape."""
-        raise NotImplementedError
-
-    def expand_dims(self, x: Any, axis: int | Sequence[int]) -> Any:
-        """Insert dimensions of extent 1."""
-        raise NotImplementedError
-
-    def broadcast_to(self, x: Any, *shape: Any) -> Any:
-        """Repeat along dimensions."""
-        raise NotImplementedError
-
-    def trans(self, x: Any, *order: Any) -> Any:
-        """Reorder dimensions."""
-        raise NotImplementedError
 
 
 def _in_debugger() -> bool:

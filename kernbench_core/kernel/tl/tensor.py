@@ -20,7 +20,6 @@ from kernbench_core.values.value import Value
 
 if TYPE_CHECKING:
     from kernbench_core.kernel.commands import KernelCommand
-    from kernbench_core.kernel.tl.issuer import Issuer
     from kernbench_core.memory.scratchpad import TcmBlock
 
 
@@ -29,10 +28,8 @@ class Handle:
 
     __slots__ = ("_tl", "command", "op", "site", "value")
 
-    def __init__(
-        self, tl: Issuer, value: Value, op: str, site: CallSite, command: KernelCommand | None = None
-    ) -> None:
-        self._tl = tl
+    def __init__(self, tl: Any, value: Value, op: str, site: CallSite, command: KernelCommand | None = None) -> None:
+        self._tl = tl  # the language, which makes these
         self.value = value
         self.op = op
         self.site = site
@@ -114,7 +111,7 @@ class Tile(Handle):
 
     def __init__(
         self,
-        tl: Issuer,
+        tl: Any,
         value: Value,
         block: TcmBlock,
         op: str,
@@ -131,7 +128,7 @@ class Tile(Handle):
     @property
     def known(self) -> bool:
         """Whether its data may be read, once its command is complete."""
-        return self._tl.known(self.value)
+        return bool(self._tl.known(self.value))
 
     def check_live(self, use: str) -> None:
         """Raise KernelError when the tensor was freed; `use` names the call that needs it.
@@ -195,12 +192,13 @@ class Tensor(Tile):
         if not self.known:
             self._refuse_data(why)
         try:
-            return self._tl.data_of(self.value, why)
+            found: NDArray[Any] = self._tl.data_of(self.value, why)
         except NoDataError:
             raise NoDataError(
                 f"{why} at {describe_site(call_site())} must have data, and this run keeps shapes only; leave out "
                 "--no-data to run kernels that read or branch on data."
             ) from None
+        return found
 
     @property
     def data(self) -> NDArray[Any]:
