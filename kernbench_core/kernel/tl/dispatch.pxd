@@ -9,11 +9,9 @@ from kernbench_core.values.value cimport Value
 
 cdef class Dispatcher(Issuer):
     @cython.locals(tile=Tile)
-    cdef _operand(self, thing, dtype, op)
+    cpdef operand(self, thing, dtype, op)
     cdef _have(self, Tile tile, op)
     cpdef check_operand(self, thing, op)
-    @cython.locals(block=TcmBlock)
-    cdef _compute(self, op, tuple things, tuple shape, str dtype, operand_dtype, extra, bint reduce)
     cdef Value _result(self, op, tuple reads, op_id, tuple shape, dtype, params)
 
 cdef _size(tuple shape, dtype)

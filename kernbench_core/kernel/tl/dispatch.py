@@ -63,9 +63,6 @@ class Dispatcher(Issuer):
 
     def operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         """Make an operand of a tensor, an index tensor or a number; a number takes `dtype`."""
-        return self._operand(thing, dtype, op)
-
-    def _operand(self, thing: Any, dtype: str, op: str | MathOp) -> Operand:
         if type(thing) is Tensor:
             tile: Tile = thing
             self._have(tile, op)
@@ -119,25 +116,13 @@ class Dispatcher(Issuer):
         `operand_dtype` is what numbers among `things` become, the result's dtype by default.
         """
         # of a tensor the dtype is more than a text, which no log and no function of a plug-in asks for
-        return self._compute(op, tuple(things), tuple(shape), str(dtype), operand_dtype, extra, reduce)
-
-    def _compute(
-        self,
-        op: str | MathOp,
-        things: tuple[Any, ...],
-        shape: tuple[int, ...],
-        dtype: str,
-        operand_dtype: str | None,
-        extra: Mapping[str, object] | None,
-        reduce: bool,
-    ) -> Tensor:
-        """Do what `math` does, which has its arguments by name."""
+        shape, dtype = tuple(shape), str(dtype)
         numbers = operand_dtype or dtype
-        reads = tuple([self._operand(thing, numbers, op) for thing in things])
+        reads = tuple([self.operand(thing, numbers, op) for thing in things])
         site = call_site()
         call = called(op)
         block = self._reserve(call, shape, dtype, _size(shape, dtype), site)
-        op_id = self._next_id()
+        op_id = self.op_id()
         params = dict(extra) if extra else {}
         for position, thing in enumerate(things):
             if type(thing) is not Tensor and not isinstance(thing, _LOGGED):

@@ -9,12 +9,12 @@ cdef class Issuer:
     cdef public PeState _state
     cdef public Bridge _bridge
     cdef public dict _in_flight, _immediates
-    cdef public list _beside, _queued
+    cdef public list _queued
     cdef public Py_ssize_t _prune_at
     cdef public object _first_told, _launch
     cdef _issue(self, KernelCommand command, bint wait)
     cpdef _wait_for_others(self, KernelCommand command)
     cpdef _keep_order(self, KernelCommand command)
     @cython.locals(state=PeState)
-    cdef tuple _next_id(self)
+    cpdef tuple op_id(self)
     cpdef bint _determines(self, value) except -1

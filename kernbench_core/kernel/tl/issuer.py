@@ -52,9 +52,6 @@ class Issuer:
 
     def op_id(self) -> tuple[int, int]:
         """Give the identity of the next command: (PE index, issue number)."""
-        return self._next_id()
-
-    def _next_id(self) -> tuple[int, int]:
         state = self._state
         number = state.issued
         state.issued = number + 1

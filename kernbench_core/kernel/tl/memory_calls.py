@@ -253,7 +253,7 @@ def _brought(
     for extent in shape:
         count *= extent
     block = tl._reserve("tl.load", shape, dtype, count, site)
-    command = DmaReadCmd(tl._next_id(), "tl.load", site, transfer, tensor, state.memory, block, fill)
+    command = DmaReadCmd(tl.op_id(), "tl.load", site, transfer, tensor, state.memory, block, fill)
     loaded = Tensor(tl, command.value, block, "tl.load", site, None if wait else command)
     tl._issue(command, wait)
     return loaded
@@ -261,7 +261,7 @@ def _brought(
 
 def _stored(tl: Dispatcher, transfer: Transfer, tile: Tile, tensor: TensorAllocation, site: CallSite) -> None:
     memory = tl._state.memory
-    command = DmaWriteCmd(tl._next_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value)
+    command = DmaWriteCmd(tl.op_id(), "tl.store", site, transfer, tensor, memory, tile.block, tile.value)
     command.needs = tile.command
     command.queued = tile.command is not None
     tl._issue(command, tile.command is None)

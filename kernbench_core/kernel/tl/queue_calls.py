@@ -134,7 +134,7 @@ def _sent(tl: Dispatcher, tile: Tile, launch: Launch, to: Peer, site: CallSite, 
     """Send a tile, once it is there."""
     tl._have(tile, "send")
     peer = _peer(tl, launch, to, "tl.send", site)
-    command = SendCmd(tl._next_id(), site, launch.peers.channel, tile.value, tile.block, peer)
+    command = SendCmd(tl.op_id(), site, launch.peers.channel, tile.value, tile.block, peer)
     handle = SendHandle(tl, tile.value, "tl.send", site, None if wait else command)
     tl._issue(command, wait)
     return handle
@@ -158,7 +158,7 @@ def _received(
         for extent in extents:
             nbytes *= extent
         block = tl._reserve(call, extents, name, nbytes, site)
-    command = RecvCmd(tl._next_id(), call, site, launch.peers.channel, extents, name, block, sources)
+    command = RecvCmd(tl.op_id(), call, site, launch.peers.channel, extents, name, block, sources)
     if launch.collective is not None:
         command.peers = launch.peers
     if wait:
