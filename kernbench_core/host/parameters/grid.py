@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -14,9 +13,7 @@ from kernbench_core.errors import UsageError
 from kernbench_core.wording import brief
 
 _MOST_EXTENTS, _MOST_DIGITS, _LONGEST = 3, 18, 200
-_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = MappingProxyType(
-    {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
-)
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 _CALLS: Mapping[str, Callable[..., int]] = MappingProxyType(
     {"cdiv": lambda a, b: -(-a // b), "min": min, "max": max}
 )
@@ -60,7 +57,19 @@ class LaunchGrid:
 
     def of(self, values: Mapping[str, Any]) -> tuple[int, ...]:
         """Return the extents for values of the kernel's parameters; UsageError for what is no number, or below 1."""
-        extents = tuple(self._value(tree, values) for tree in self._trees())
+        for name in self.names:
+            value = values.get(name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise UsageError(
+                    f"--grid {self.text} must be made of the kernel's parameters that are integers, not of {name!r}, "
+                    f"which is {'missing' if value is None else f'of type {type(value).__name__}'}; correct it."
+                )
+        try:
+            extents = tuple(eval(ast.unparse(tree), dict(_CALLS), dict(values)) for tree in self._trees())
+        except ZeroDivisionError:
+            raise UsageError(
+                f"--grid {self.text} must not divide by 0 for the kernel's parameters; correct it."
+            ) from None
         if any(extent < 1 for extent in extents):
             raise UsageError(
                 f"--grid {self.text} must be of positive integers for the kernel's parameters, not {extents}; correct "
@@ -85,33 +94,6 @@ class LaunchGrid:
             f"grid must be one to three positive integers, as 64 or 8,4, or made of the kernel's parameters, as "
             f"'cdiv(n, BLOCK)', not {brief(self.text)}."
         )
-
-    def _value(self, tree: ast.expr, values: Mapping[str, Any]) -> int:
-        if isinstance(tree, ast.Constant):
-            return int(tree.value)  # type: ignore[arg-type]  # an integer: `_is_sound`
-        if isinstance(tree, ast.Name):
-            value = values.get(tree.id)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise UsageError(
-                    f"--grid {self.text} must be made of the kernel's parameters that are integers, not of "
-                    f"{tree.id!r}, which is {'missing' if value is None else f'of type {type(value).__name__}'}; "
-                    "correct it."
-                )
-            return int(value)
-        if isinstance(tree, ast.BinOp):
-            left, right = self._value(tree.left, values), self._value(tree.right, values)
-            return self._computed(_OPERATORS[type(tree.op)], left, right)
-        assert isinstance(tree, ast.Call)
-        assert isinstance(tree.func, ast.Name)
-        return self._computed(_CALLS[tree.func.id], *(self._value(each, values) for each in tree.args))
-
-    def _computed(self, compute: Callable[..., int], *numbers: int) -> int:
-        try:
-            return compute(*numbers)
-        except ZeroDivisionError:
-            raise UsageError(
-                f"--grid {self.text} must not divide by 0 for the kernel's parameters; correct it."
-            ) from None
 
 
 def _is_sound(tree: ast.expr) -> bool:
