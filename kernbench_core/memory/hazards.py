@@ -228,15 +228,13 @@ class Hazards(Clocks):
         me, clock = thread.index, thread.clock
         known = len(clock)
         for group in use.group.meets:
-            if group.many:
-                first, count = group.unordered_of_many(me, clock)
-                if first is not None:
-                    self._count(first, use, tensor, virtual, count)
-                continue
+            first, count = None, 0
             for earlier in group.uses:
                 index = earlier.thread
                 if index != me and (earlier.pending or index >= known or clock[index] < earlier.epoch):
-                    self._count(earlier, use, tensor, virtual, 1)
+                    first, count = first or earlier, count + 1
+            if first is not None:
+                self._count(first, use, tensor, virtual, count)
 
     def _count(
         self, first: LastUse, second: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...], pairs: int

@@ -14,13 +14,10 @@ cdef class UseGroup:
     cdef public bint writes, atomic
     cdef LastUse _first
     cdef dict _others
-    cdef list _threads
     cdef public list meets
     @cython.locals(first=LastUse)
     cpdef LastUse use_of(self, Py_ssize_t thread)
     cpdef keep(self, LastUse use)
-    @cython.locals(first=LastUse, use=LastUse, known=LastUse, behind=cython.Py_ssize_t, count=cython.Py_ssize_t)
-    cpdef tuple unordered_of_many(self, Py_ssize_t me, clock)
     @cython.locals(region=Region, piece=Region)
     cpdef list pieces(self)
 

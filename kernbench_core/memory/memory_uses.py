@@ -7,9 +7,8 @@ threads used them in the same epochs, so what is kept grows with the places that
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kernbench_core.callsite import CallSite
 from kernbench_core.memory.clocks import Clock
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
 _Key = tuple[tuple[Region, ...], int, int]
 """Physical bytes, and the code and the instruction that use them."""
-
-#: Threads from which on a group keeps them in order too.
-_MANY: Final = 16
 
 
 class LastUse:
@@ -52,7 +48,7 @@ class UseGroup:
     may come before or after others of their kind.
     """
 
-    __slots__ = ("_first", "_others", "_threads", "atomic", "call", "meets", "physical", "site", "tensor", "writes")
+    __slots__ = ("_first", "_others", "atomic", "call", "meets", "physical", "site", "tensor", "writes")
 
     def __init__(
         self, tensor: TensorAllocation, physical: tuple[Region, ...], writes: bool, call: str, site: CallSite
@@ -65,8 +61,6 @@ class UseGroup:
         self._first: LastUse | None = None
         #: By thread the uses of all but the first; a dict for each group would be a quarter of all that is kept.
         self._others: dict[int, LastUse] | None = None
-        #: The threads in ascending order, where they are many.
-        self._threads: list[int] | None = None
         self.meets: list[UseGroup] = []
         self.atomic = call.startswith("tl.atomic_")
 
@@ -97,47 +91,11 @@ class UseGroup:
             return
         if self._others is None:
             self._others = {}
-        if self._threads is not None and use.thread not in self._others:
-            insort(self._threads, use.thread)
         self._others[use.thread] = use
-        if self._threads is None and len(self._others) >= _MANY:
-            self._threads = sorted((self._first.thread, *self._others))
-
-    @property
-    def many(self) -> bool:
-        """Whether so many threads use it that `unordered_of_many` counts them sooner than a loop does."""
-        return self._threads is not None
-
-    def unordered_of_many(self, me: int, clock: Clock) -> tuple[LastUse | None, int]:
-        """Return the first of the others' uses that are not over for a thread with this clock, and how many there are.
-
-        Those of threads that the clock does not know of are not over, and need not be looked at one by one.
-        """
-        assert self._first is not None
-        assert self._others is not None
-        assert self._threads is not None
-        first: LastUse | None = self._first
-        if self._first.thread == me or not _is_unordered(self._first, clock):
-            first = None
-            for use in self._others.values():
-                if use.thread != me and _is_unordered(use, clock):
-                    first = use
-                    break
-        if first is None:
-            return None, 0
-        behind = bisect_left(self._threads, len(clock))
-        count = len(self._threads) - behind
-        if me >= len(clock) and self.use_of(me) is not None:
-            count -= 1
-        for thread in self._threads[:behind]:
-            known = self.use_of(thread)
-            if thread != me and known is not None and _is_unordered(known, clock):
-                count += 1
-        return first, count
 
     def keep_only(self, uses: Iterable[LastUse]) -> None:
         """Have these be the last uses, and no others."""
-        self._first = self._others = self._threads = None
+        self._first = self._others = None
         for use in uses:
             self.keep(use)
 

@@ -6,7 +6,6 @@ import random
 from itertools import count
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -361,26 +360,6 @@ def test_tidying_at_any_time_finds_the_same(steps: list[Any], seed: int) -> None
         found.append({(h.kind, h.first.line, h.second.line) for h in search.found()})
     ordered = [{(kind, *sorted(lines)) for kind, *lines in each} for each in found]
     assert ordered[0] == ordered[1] == ordered[2]
-
-
-@settings(max_examples=60)
-@given(st.integers(17, 60), st.integers(0, 70), st.integers(0, 70), st.randoms(use_true_random=False))
-def test_uses_of_many_threads_are_counted_as_one_by_one(threads: int, width: int, me: int, rng: Any) -> None:
-    """Of threads that a clock knows or not, over or pending, in any order, and its own among them."""
-    group = UseGroup(X, (Region(0, 4),), True, "tl.store", SITES[0])
-    uses = []
-    for thread in rng.sample(range(70), threads):
-        use = LastUse(group, thread, (thread, 0), 0.0)
-        use.epoch, use.pending = rng.randrange(4), rng.random() < 0.1
-        group.keep(use)
-        uses.append(use)
-    clock = np.array([rng.randrange(4) for _ in range(width)], np.int32)
-    wanted = [
-        use for use in uses
-        if use.thread != me and (use.pending or use.thread >= width or clock[use.thread] < use.epoch)
-    ]  # fmt: skip
-    assert group.many
-    assert group.unordered_of_many(me, clock) == (wanted[0] if wanted else None, len(wanted))
 
 
 def test_programs_that_use_one_place_are_looked_at_a_few_times_each(monkeypatch: Any) -> None:
