@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 _T = TypeVar("_T")
 
@@ -20,24 +20,16 @@ def replace_nested(value: object, kind: type[_T], make: Callable[[_T], object]) 
         items = [replace_nested(item, kind, make) for item in value]
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
-        if isinstance(value, list):
-            copied = copy.copy(value)
-            copied[:] = items
-            return copied
         rebuilt: Callable[..., object] = type(value)
         return rebuilt(*items) if hasattr(value, "_fields") else rebuilt(items)
     if isinstance(value, dict):
         found = {key: replace_nested(item, kind, make) for key, item in value.items()}
         if all(found[key] is value[key] for key in found):
             return value
-        return _updated(value, found)
+        copied = copy.copy(value)
+        copied.update(found)
+        return copied
     return value
-
-
-def _updated(value: dict[Any, Any], found: dict[Any, Any]) -> dict[Any, Any]:
-    copied = copy.copy(value)
-    copied.update(found)
-    return copied
 
 
 class PerPe:
