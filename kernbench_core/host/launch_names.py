@@ -10,14 +10,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.host_program import LaunchHandle, Shared
 
 
-def running_on(shared: Shared, pe: int) -> LaunchHandle | None:
-    """Return the launch that runs on a PE now, None where none does."""
-    for handle in reversed(shared.launches):
-        if pe in handle.launch.started_ns and pe not in handle.launch.ended_ns:
-            return handle
-    return None
-
-
 def called(handle: LaunchHandle) -> str:
     """Return a launch's name and the line that called it, as far as there is one."""
     return handle.name + ("" if handle.site is None else f", called at {describe_site(handle.site)}")
@@ -25,5 +17,7 @@ def called(handle: LaunchHandle) -> str:
 
 def running_in_words(shared: Shared, pe: int) -> str:
     """Say which launch runs on a PE now; "" where none does."""
-    handle = running_on(shared, pe)
-    return "" if handle is None else called(handle)
+    for handle in reversed(shared.launches):
+        if pe in handle.launch.started_ns and pe not in handle.launch.ended_ns:
+            return called(handle)
+    return ""
