@@ -271,8 +271,7 @@ def _declared(bench: str, parameter: inspect.Parameter, hint: object) -> BenchPa
     default = None if required else parameter.default
     if hint is None:
         hint = type(default)
-    hint, optional = _without_none(hint)
-    hint, choices = _without_words(hint)
+    hint, choices, optional = _apart(hint)
     if typing.get_origin(hint) is Literal:
         choices = typing.get_args(hint)
         kind: str | None = "choice"
@@ -296,24 +295,21 @@ def _is_array(hint: object) -> bool:
     return getattr(hint, "__name__", "") == "ndarray"
 
 
-def _without_none(hint: object) -> tuple[object, bool]:
-    """Return what is left of a union without None, and without the tensors that another bench may give for arrays."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        parts = [part for part in typing.get_args(hint) if getattr(part, "__name__", "") != "DeviceTensor"]
-        rest = [part for part in parts if part is not type(None)]
-        if len(rest) == 1 and len(rest) < len(typing.get_args(hint)):
-            return rest[0], len(rest) < len(parts)
-    return hint, False
+def _apart(hint: object) -> tuple[object, tuple[str, ...], bool]:
+    """Return what is left of a union, the words that may stand for its number, and whether None may.
 
-
-def _without_words(hint: object) -> tuple[object, tuple[str, ...]]:
-    """Return what is left of `int | Literal["auto"]`, or of float, without the words, and those; else the hint."""
-    parts = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
-    words = [part for part in parts if typing.get_origin(part) is Literal]
-    numbers = [part for part in parts if part in (int, float)]
-    if len(parts) == 2 and words and numbers:
-        return numbers[0], typing.get_args(words[0])
-    return hint, ()
+    The tensors that another bench may give for arrays are left out. What is no such union is returned as it is.
+    """
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint, (), False
+    parts = [part for part in typing.get_args(hint) if getattr(part, "__name__", "") != "DeviceTensor"]
+    rest = [part for part in parts if part is not type(None)]
+    words = [part for part in rest if typing.get_origin(part) is Literal]
+    left = [part for part in rest if part not in words] or rest
+    if len(left) > 1 or (words and left[0] not in (int, float, *words)):
+        return hint, (), False
+    choices = () if left == rest else tuple(word for each in words for word in typing.get_args(each))
+    return left[0], choices, len(rest) < len(parts)
 
 
 def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
