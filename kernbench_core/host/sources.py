@@ -16,7 +16,6 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -117,16 +116,22 @@ class Sources:
         """Let the own modules be imported while the block runs, each once for this bench, whatever others loaded."""
         others = {name: sys.modules.pop(name) for name in self.modules if name in sys.modules}
         sys.modules.update(self._loaded)
-        finder = _Finder(self)
-        sys.meta_path.insert(0, finder)
+        sys.meta_path.insert(0, self)
         try:
             yield
         finally:
-            sys.meta_path.remove(finder)
+            sys.meta_path.remove(self)
             for name in self.modules:
                 if name in sys.modules:
                     self._loaded[name] = sys.modules.pop(name)
             sys.modules.update(others)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the kept module of that name, before anything else is asked; Python's import calls it."""
+        own = self.modules.get(fullname)
+        return None if own is None else self._spec(fullname, own)
 
     def _spec(self, name: str, own: _Own) -> ModuleSpec:
         inside = None if own.folder is None else [str(self.folder / own.folder)]
@@ -139,20 +144,6 @@ class Sources:
         made = importlib.util.spec_from_file_location(name, path, loader=loader, submodule_search_locations=inside)
         assert made is not None
         return made
-
-
-class _Finder(MetaPathFinder):
-    """Finds the own modules of one bench, before anything else is asked."""
-
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the kept module of that name."""
-        own = self._sources.modules.get(fullname)
-        return None if own is None else self._sources._spec(fullname, own)
 
 
 class _Kept(SourceFileLoader):
@@ -212,7 +203,7 @@ class _Reader:
         """Keep a module and the packages above it, as far as they are in the folder."""
         parts = module.split(".")
         self.imported.add(parts[0])
-        if self._is_foreign(parts[0]):
+        if not parts[0] or parts[0] in sys.stdlib_module_names or parts[0] in _foreign(tuple(sys.path)):
             return
         for count in range(1, len(parts) + 1):
             name, at = ".".join(parts[:count]), "/".join(parts[:count])
@@ -235,11 +226,6 @@ class _Reader:
         if here.is_dir() and ("/" in at or importlib.util.find_spec(at) is None):
             return _Own(None, at)
         return None
-
-    def _is_foreign(self, top: str) -> bool:
-        if not top or top in sys.stdlib_module_names:
-            return True
-        return top in _foreign(tuple(sys.path))
 
 
 @functools.lru_cache(maxsize=8)
