@@ -15,10 +15,10 @@ import numpy as np
 from kernbench_core.compute import functions
 from kernbench_core.compute.backends import Backend
 from kernbench_core.compute.prepared import Compute, prepared
-from kernbench_core.oplog.batch import RecordBatch
 from kernbench_core.oplog.columns import Columns
 from kernbench_core.oplog.forms import RecordForm
 from kernbench_core.oplog.log import OpRecord
+from kernbench_core.oplog.spill import take
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.value import Value
@@ -93,33 +93,34 @@ class KindNumbers:
 
     def __init__(self, is_core: Callable[[RecordForm], bool]) -> None:
         self._is_core = is_core
-        self._open: dict[int, tuple[str, ...] | None] = {}
+        self._open: dict[int, tuple[int, ...] | None] = {}
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def of(self, columns: Columns, rows: Sequence[int]) -> list[int]:
         """Return the number of the kind of each row; -1 of those that are like no others."""
-        batch = RecordBatch(columns, rows)
-        found = np.empty(len(batch), np.int64)
-        for template in np.unique(batch.template).tolist():
-            at = np.flatnonzero(batch.template == template)
-            names = self._open_names(template, columns.form(template))
-            if names is None:
+        numbered = np.asarray(rows, np.int64)
+        templates, starts = take(columns.template, numbered), take(columns.row_starts()[0], numbered)
+        found = np.empty(len(numbered), np.int64)
+        for template in np.unique(templates).tolist():
+            at = np.flatnonzero(templates == template)
+            places = self._open_places(template, columns.form(template))
+            if places is None:
                 found[at] = -1
-            elif not names:
+            elif not places:
                 found[at] = self._number((template,))
             else:
-                given = np.stack([batch.integers(name, at) for name in names], axis=1)
+                given = np.stack([take(columns.ints, starts[at] + place) for place in places], axis=1)
                 each, which = np.unique(given, axis=0, return_inverse=True)
                 numbers = [self._number((template, *row)) for row in each.tolist()]
                 found[at] = np.array(numbers, np.int64)[which.reshape(-1)]
         return found.tolist()
 
-    def _open_names(self, template: int, form: RecordForm) -> tuple[str, ...] | None:
-        """Return the integers that tell the ops of a template apart; None where there is more than integers."""
+    def _open_places(self, template: int, form: RecordForm) -> tuple[int, ...] | None:
+        """Return where the integers are that tell the ops of a template apart; None where there is more than these."""
         if template not in self._open:
-            names = tuple(name for name in form.int_places if not _is_place(name))
+            places = tuple(place for name, place in form.int_places.items() if not _is_place(name))
             plain = self._is_core(form) and not form.in_side and all(map(_is_place, form.float_places))
-            self._open[template] = names if plain else None
+            self._open[template] = places if plain else None
         return self._open[template]
 
     def _number(self, key: tuple[int, ...]) -> int:

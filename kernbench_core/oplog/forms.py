@@ -53,8 +53,6 @@ class RecordForm:
             bases.append(used if single else -1)
             used += single
         self.base_places = tuple(bases)
-        #: How many accesses have their regions in the side table.
-        self.several = sum(row_bytes is None for _, _, row_bytes, _, _ in self.geometry)
         self._place_params(sig[at : at + 5], used)
 
     def _place_params(self, packed: tuple[Any, ...], used: int) -> None:
@@ -88,11 +86,6 @@ class RecordForm:
             else:
                 self._others.append((key, code))
         self.constants: Mapping[str, Any] = MappingProxyType(constants)
-
-    @property
-    def varying(self) -> tuple[str, ...]:
-        """The parameters that a record has of its own, in order."""
-        return tuple(name for name in self._blank if name not in self.constants)
 
     @property
     def in_side(self) -> bool:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from attrs import field, frozen
 
-from kernbench_core.oplog.batch import RecordBatch
-from kernbench_core.oplog.columns import Columns, Ints
+from kernbench_core.oplog.columns import Columns
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.spill import chunks
 from kernbench_core.oplog.writing import SPILL_ROWS
@@ -138,10 +137,6 @@ class OpLog(Sequence[OpRecord]):
             found.update(made_for(value, record.op_id))
             found.update(result.op_id for result in value.results())
         return sorted(makers[op] for op in found if op in makers and op != record.op_id)
-
-    def batch(self, rows: Sequence[int] | Ints) -> RecordBatch:
-        """Return the records that were appended as numbers `rows`, to be read as columns and not one by one."""
-        return RecordBatch(self.columns, rows)
 
     def at_row(self, row: int, dependencies: bool = True) -> OpRecord:
         """Rebuild the record that was appended as number `row`; `dependencies` need the order of the whole log."""
