@@ -21,7 +21,6 @@ from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.store_index import WriteTicket
 from kernbench_core.values.value import LoadedValue, ResultValue, Value
 
 _COMMAND_BYTES = 128
@@ -116,7 +115,7 @@ class CompositeCmd(KernelCommand):
     """
 
     __slots__ = (
-        "_inputs", "_ticket", "_translated", "epilogue", "k", "layouts", "m", "math_op", "n", "op", "out", "pinned",
+        "_inputs", "_translated", "epilogue", "k", "layouts", "m", "math_op", "n", "op", "out", "pinned",
         "tile_k", "tile_m", "tile_n", "tiles", "tiles_done",
     )  # fmt: skip
 
@@ -141,7 +140,6 @@ class CompositeCmd(KernelCommand):
         self.out: Value = ResultValue(op_id, (out.rows, out.cols), out.dtype)
         self._inputs: dict[str, Access] = {}
         self._translated: dict[str, tuple[Region, ...]] = {}
-        self._ticket: WriteTicket | None = None
         self.memory_uses = tuple(self._uses())
         #: How many tiles it has, and how many of them are back; whoever serves it says so, or leaves both at 0.
         self.tiles = self.tiles_done = 0
@@ -169,7 +167,7 @@ class CompositeCmd(KernelCommand):
         """Fix the inputs as memory holds them now, and let the output hold the result from now on."""
         self._inputs = {name: self._input(name, state.store) for name in self.layouts if name != "out"}
         super().at_issue(state, now)
-        self._ticket = state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
+        state.store.write("hbm", self._whole("out"), self.out, writer=self.op_id)
 
     def _uses(self) -> Iterator[MemoryUse]:
         """Yield its operands in HBM, and its output, where they lie."""
@@ -208,11 +206,6 @@ class CompositeCmd(KernelCommand):
                 f"(operand {name}) was not; store to it first, or make the tensor with rt.zeros."
             ) from None
         return Access("hbm", regions, LoadedValue(content.shape, content.dtype, content, self.op_id, sources))
-
-    def land(self, now: float) -> None:
-        """Note when the last byte was really there."""
-        if self._ticket is not None:
-            self._ticket.lands_at = now
 
     def describe(self) -> OpDescription:
         """Describe the whole computation for the op log."""

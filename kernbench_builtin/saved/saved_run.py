@@ -32,7 +32,7 @@ from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 from kernbench_core.wording import brief, schema_hint
 
-SCHEMA: Final = "kernbench.oplog/2"
+SCHEMA: Final = "kernbench.oplog/3"
 _ALIGN: Final = 64
 _NUMBERS: Final = {
     name: code
@@ -152,18 +152,17 @@ def _entries(store: MemoryStore, space: str, values: ValueWriter) -> list[object
     """Return the writes of a space, oldest first; each entry is a region, a value and an offset in it."""
     out: list[object] = []
     for entry in store.entries(space):
-        ticket = entry.write.ticket
-        writer = list(ticket.writer or ())
-        out.append([*_region(entry.region), values.add(entry.write.value), entry.offset, writer, ticket.lands_at])
+        writer = list(entry.write.writer or ())
+        out.append([*_region(entry.region), values.add(entry.write.value), entry.offset, writer])
     return out
 
 
 def _memory(head: Mapping[str, Any], values: ValueReader) -> MemoryStore:
     store = MemoryStore(head["data"])
     for space, entries in head["memory"].items():
-        for base, row_bytes, rows, pitch, value, offset, writer, lands_at in entries:
+        for base, row_bytes, rows, pitch, value, offset, writer in entries:
             region = Region(base, row_bytes, rows, pitch)
-            store.write_part(space, region, values.get(value), offset, tuple(writer) or None, lands_at)
+            store.write_part(space, region, values.get(value), offset, tuple(writer) or None)
     return store
 
 

@@ -174,7 +174,7 @@ class Run:
     def writer(self, buffer: Buffer, element: int) -> OpId | None:
         """Return the op that wrote an element of a tensor last."""
         writes = self._store.writes("hbm", self._memory.translate(self._range(buffer, element, 1)))
-        return writes[0].ticket.writer if writes else None
+        return writes[0].writer if writes else None
 
     # While kernels run ------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class Run:
 
         def writer_at(address: int, nbytes: int) -> OpId | None:
             writes = self._store.writes("hbm", (Region(address, nbytes),))
-            return writes[0].ticket.writer if writes else None
+            return writes[0].writer if writes else None
 
         outputs = [
             (self.held(buffer, 0, buffer.allocation.size), partial(self.writer, buffer))

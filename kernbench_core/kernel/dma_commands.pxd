@@ -6,7 +6,6 @@ from kernbench_core.memory.scratchpad cimport TcmBlock
 from kernbench_core.oplog.description cimport Access, OpPattern
 from kernbench_core.values.memory_store cimport MemoryStore
 from kernbench_core.values.region cimport Region
-from kernbench_core.values.store_index cimport WriteTicket
 from kernbench_core.values.value cimport AssemblyValue, LoadedValue, Part, ResultValue, Value
 
 cdef class DmaCommand(KernelCommand):
@@ -26,8 +25,6 @@ cdef class DmaReadCmd(DmaCommand):
     cpdef describe(self)
 
 cdef class DmaWriteCmd(DmaCommand):
-    cdef public WriteTicket _ticket
     cdef public Value stored
     cpdef at_issue(self, PeState state, double now)
-    cpdef land(self, double now)
     cpdef describe(self)

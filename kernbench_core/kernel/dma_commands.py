@@ -18,7 +18,6 @@ from kernbench_core.oplog.description import Access, OpDescription, OpPattern, P
 from kernbench_core.values.dtypes import itemsize
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.store_index import WriteTicket
 from kernbench_core.values.value import AssemblyValue, LoadedValue, OpId, Part, ResultValue, Value
 from kernbench_core.values.views import FillValue, ground, poison
 
@@ -156,7 +155,7 @@ class DmaReadCmd(DmaCommand):
 class DmaWriteCmd(DmaCommand):
     """Bring a tile from the scratchpad to HBM. It is visible at issue; its time is simulated after."""
 
-    __slots__ = ("_ticket", "stored")
+    __slots__ = ("stored",)
 
     dma_op: ClassVar[str] = "write"
 
@@ -173,18 +172,12 @@ class DmaWriteCmd(DmaCommand):
     ) -> None:
         super().__init__(op_id, call, site, transfer, tensor, memory, block, value)
         self.stored: Value = value if transfer.inside is None else compress(value, transfer)
-        self._ticket: WriteTicket | None = None
 
     def at_issue(self, state: PeState, now: float) -> None:
         """Let the destination hold the value from now on."""
         KernelCommand.at_issue(self, state, now)
         if self.total:
-            self._ticket = state.store.write("hbm", self.regions, self.stored, writer=self.op_id)
-
-    def land(self, now: float) -> None:
-        """Note when the bytes were really there."""
-        if self._ticket is not None:
-            self._ticket.lands_at = now
+            state.store.write("hbm", self.regions, self.stored, writer=self.op_id)
 
     def describe(self) -> OpDescription:
         """Describe the copy for the op log."""

@@ -1,13 +1,13 @@
 cimport cython
 from kernbench_core.values.region cimport Region, ascending_pieces, normal, total_bytes
-from kernbench_core.values.store_index cimport SpaceIndex, Write, WriteTicket, WrittenRegion, _Remembered
+from kernbench_core.values.store_index cimport SpaceIndex, Write, WrittenRegion, _Remembered
 from kernbench_core.values.value cimport ArrayValue, AssemblyValue, Part, Value, sub_parts
 
 cdef class MemoryStore:
     cdef public bint data
     cdef public dict _spaces, _abstract
-    @cython.locals(ticket=WriteTicket, index=SpaceIndex, regions=tuple, value=Value)
-    cpdef write(self, space, where, data, writer=*, lands_at=*)
+    @cython.locals(index=SpaceIndex, regions=tuple, value=Value)
+    cpdef write(self, space, where, data, writer=*)
     cpdef sample(self, space, where, shape, dtype)
     @cython.locals(regions=tuple, hit=Write, cached=_Remembered)
     cdef tuple _sample(self, SpaceIndex index, space, where, shape, dtype)

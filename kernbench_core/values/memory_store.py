@@ -16,7 +16,7 @@ from kernbench_core.errors import StoreError, UninitializedReadError
 from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array, Shape
 from kernbench_core.values.region import Region, ascending_pieces, normal, subtract, total_bytes
-from kernbench_core.values.store_index import SpaceIndex, Write, WriteTicket, WrittenRegion
+from kernbench_core.values.store_index import SpaceIndex, Write, WrittenRegion
 from kernbench_core.values.value import ArrayValue, AssemblyValue, OpId, Part, ResultValue, Value, sub_parts
 from kernbench_core.values.views import AbstractValue, view_of
 
@@ -42,18 +42,14 @@ class MemoryStore:
         held = ", ".join(f"{space}: {len(index.exact):,} writes" for space, index in sorted(self._spaces.items())[:8])
         return f"<MemoryStore {'with data' if self.data else 'of shapes only'}{held and f', {held}'}>"
 
-    def write(
-        self, space: str, where: _Where, data: Array | Value, writer: OpId | None = None, lands_at: float | None = None
-    ) -> WriteTicket:
-        """Let `where` hold `data` (row-major over its regions, in order), visible at once.
+    def write(self, space: str, where: _Where, data: Array | Value, writer: OpId | None = None) -> None:
+        """Let `where` hold `data` (row-major over its regions, in order), visible at once; `writer` is the op.
 
-        Arrays become read-only, copied once if the caller could still write to them. Returns the ticket that remembers
-        the writer and when the write lands (ns), which the caller may set later. StoreError when sizes differ, or where
-        an element is not at a multiple of its size.
+        Arrays become read-only, copied once if the caller could still write to them. StoreError when sizes differ, or
+        where an element is not at a multiple of its size.
         """
-        ticket = WriteTicket(writer, lands_at)
         if not self.data:
-            return ticket
+            return
         value = data if isinstance(data, Value) else ArrayValue(np.asarray(data))
         nbytes = value.nbytes
         regions = as_regions(where, nbytes)
@@ -62,20 +58,17 @@ class MemoryStore:
             index = self._spaces.get(space)
             if index is None:
                 index = self._spaces[space] = SpaceIndex()
-            index.insert(Write(regions, value, ticket))
-        return ticket
+            index.insert(Write(regions, value, writer))
 
-    def write_part(
-        self, space: str, region: Region, value: Value, offset: int, writer: OpId | None, lands_at: float | None
-    ) -> None:
+    def write_part(self, space: str, region: Region, value: Value, offset: int, writer: OpId | None) -> None:
         """Let a region hold the bytes of `value` from `offset` on: how a saved memory is put back, entry by entry."""
         if not self.data:
             return
         index = self._spaces.setdefault(space, SpaceIndex())
         if offset == 0 and region.nbytes == value.nbytes:
-            index.insert(Write((normal(region),), value, WriteTicket(writer, lands_at)))
+            index.insert(Write((normal(region),), value, writer))
             return
-        index.insert_part(Write((region,), value, WriteTicket(writer, lands_at)), region, offset)
+        index.insert_part(Write((region,), value, writer), region, offset)
 
     def read(self, space: str, where: _Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
         """Return the bytes of `where` as a read-only array of `shape` and `dtype`; what was written there by default.
@@ -106,7 +99,7 @@ class MemoryStore:
         for piece in ascending_pieces(region):
             index.collect(piece, 0, parts, used)
         shown = {id(part.source) for part in parts}
-        return any(e.write.ticket.writer is not None and id(e.write.value) in shown for e in used)
+        return any(e.write.writer is not None and id(e.write.value) in shown for e in used)
 
     def _sample(
         self, index: SpaceIndex | None, space: str, where: _Where, shape: Shape, dtype: str
@@ -115,7 +108,7 @@ class MemoryStore:
         if index is not None:
             hit = index.exact.get(regions)
             if hit is not None and hit.value.shape == shape and hit.value.dtype == dtype:
-                writer = hit.ticket.writer
+                writer = hit.writer
                 return hit.value, () if writer is None else (writer,)
             cached = index.cached(regions, shape, dtype)
             if cached is not None:
@@ -228,7 +221,7 @@ class MemoryStore:
         known: dict[OpId, None] = {}
         for entry in used:
             write = entry.write
-            writer = write.ticket.writer
+            writer = write.writer
             if writer is not None and id(write.value) in shown:
                 known[writer] = None
         writers = tuple(known)

@@ -3,13 +3,10 @@ from kernbench_core.values.region cimport Region, ascending_pieces, covers, inte
 from kernbench_core.values.region_pages cimport Filed, RegionPages
 from kernbench_core.values.value cimport Part, Value
 
-cdef class WriteTicket:
-    cdef public object writer, lands_at
-
 cdef class Write:
     cdef readonly tuple regions
     cdef readonly Value value
-    cdef readonly WriteTicket ticket
+    cdef readonly object writer
 
 cdef class WrittenRegion(Filed):
     cdef readonly Write write

@@ -17,26 +17,16 @@ _CACHE_LIMIT: Final = 1 << 16
 _COMPACT_AT: Final = 64
 
 
-class WriteTicket:
-    """Who wrote, and when the write lands (ns; None while its transfer is on the way)."""
+class Write:
+    """One write: the value, the regions that hold it in row-major order, and the op that wrote. It never changes."""
 
     # these are no attrs classes, for speed: every op makes some
-    __slots__ = ("lands_at", "writer")
+    __slots__ = ("regions", "value", "writer")
 
-    def __init__(self, writer: OpId | None = None, lands_at: float | None = None) -> None:
-        self.writer = writer
-        self.lands_at = lands_at
-
-
-class Write:
-    """One write: the value, the regions that hold it in row-major order, and its ticket. It never changes."""
-
-    __slots__ = ("regions", "ticket", "value")
-
-    def __init__(self, regions: tuple[Region, ...], value: Value, ticket: WriteTicket) -> None:
+    def __init__(self, regions: tuple[Region, ...], value: Value, writer: OpId | None) -> None:
         self.regions = regions
         self.value = value
-        self.ticket = ticket
+        self.writer = writer
 
 
 class WrittenRegion(Filed):

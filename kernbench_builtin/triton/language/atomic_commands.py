@@ -143,7 +143,7 @@ class AtomicCmd(ReadModifyWriteCmd):
             self.old = AbstractValue(self.stored.shape, self.stored.dtype)
             return
         self._compute(state)
-        state.store.write("hbm", self.regions, self.stored, writer=self.op_id, lands_at=now)
+        state.store.write("hbm", self.regions, self.stored, writer=self.op_id)
         self._learn(state)
 
     def _compute(self, state: PeState) -> None:

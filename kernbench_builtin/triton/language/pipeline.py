@@ -265,7 +265,7 @@ class PipelineLanguage(NumberLanguage):
 
     def _may_come_later(self, write: Write) -> bool:
         """Tell whether at other times something may not be written yet that another PE has written."""
-        writer = write.ticket.writer
+        writer = write.writer
         return writer is not None and writer[0] != self._state.pe and not self._is_over(*writer)
 
     def _ask_for(

@@ -79,7 +79,7 @@ def small_run() -> tuple[OpLog, MemoryStore]:
     reads = (Access("tcm", (), half), Access("immediate", (), adopt(np.array(0.1, np.float32))))
     out = Access("hbm", (Region(1 << 20, 96),), scaled)
     log.append(9.0, 10.0, "sip0.cube0.pe0.pe_math", OpDescription("math", "mul", params, reads, out, (0, 2)))
-    store.write("hbm", 1 << 20, scaled, writer=(0, 2), lands_at=12.0)
+    store.write("hbm", 1 << 20, scaled, writer=(0, 2))
     store.write("hbm", Region((1 << 20) + 2, 2, 2, 12), np.ones(2, numpy_dtype("bf16")))
     return log, store
 
@@ -99,7 +99,7 @@ def test_fresh_process_gives_the_same_bytes(tmp_path) -> None:
 
 
 def test_loaded_records_equal_the_saved_ones(tmp_path) -> None:
-    """Every field of every record, hidden memory entries and tickets come back."""
+    """Every field of every record, hidden memory entries and writers come back."""
     log, store = small_run()
     save_run(tmp_path / "run", log, store)
     saved = load_run(tmp_path / "run")
@@ -107,7 +107,7 @@ def test_loaded_records_equal_the_saved_ones(tmp_path) -> None:
         for name in ("t_start", "t_end", "component_id", "op_kind", "op_name", "params", "dependency_ids", "op_id"):
             assert getattr(old, name) == getattr(new, name)
         assert [(a.space, a.regions) for a in old.reads] == [(a.space, a.regions) for a in new.reads]
-    assert [w.ticket.lands_at for w in saved.store.writes("hbm", 1 << 20, 96)] == [None, 12.0]
+    assert [w.writer for w in saved.store.writes("hbm", 1 << 20, 96)] == [None, (0, 2)]
     functions = "kernbench_core.compute.functions"
     assert saved.functions == {"gemm_f16": f"{functions}:gemm", "mul": f"{functions}:math_op"}
     np.testing.assert_array_equal(saved.store.read("hbm", 0, (8, 64), "f16"), store.read("hbm", 0, (8, 64), "f16"))
@@ -132,19 +132,19 @@ def test_other_folder_is_refused(tmp_path) -> None:
         load_run(tmp_path)
     log, store = small_run()
     save_run(tmp_path, log, store)
-    text = (tmp_path / "run.json").read_text().replace("kernbench.oplog/2", "kernbench.oplog/9")
+    text = (tmp_path / "run.json").read_text().replace("kernbench.oplog/3", "kernbench.oplog/9")
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(UsageError) as caught:
         load_run(tmp_path)
     assert str(caught.value) == (
-        f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/9'; a later kernbench "
+        f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/3', not 'kernbench.oplog/9'; a later kernbench "
         "wrote it; use a newer kernbench."
     )
     (tmp_path / "run.json").write_text(text.replace("kernbench.oplog/9", "kernbench.oplog/1"))
     with pytest.raises(UsageError) as caught:
         load_run(tmp_path)
     assert str(caught.value) == (
-        f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/2', not 'kernbench.oplog/1'; run it again."
+        f"{str(tmp_path)!r} must hold a run of schema 'kernbench.oplog/3', not 'kernbench.oplog/1'; run it again."
     )
 
 
