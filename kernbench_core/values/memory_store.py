@@ -67,16 +67,16 @@ class MemoryStore:
         index = self._spaces.setdefault(space, SpaceIndex())
         if offset == 0 and region.nbytes == value.nbytes:
             index.insert(Write((normal(region),), value, writer))
-            return
-        index.insert_part(Write((region,), value, writer), region, offset)
+        else:
+            index.insert_part(Write((region,), value, writer), offset)
 
-    def read(self, space: str, where: _Where, shape: Shape | None = None, dtype: str | None = None) -> Array:
-        """Return the bytes of `where` as a read-only array of `shape` and `dtype`; what was written there by default.
+    def read(self, space: str, where: _Where, shape: Shape, dtype: str) -> Array:
+        """Return the bytes of `where` as a read-only array of `shape` and `dtype`.
 
-        Another dtype reinterprets the bytes. Raises StoreError when sizes differ or an element is not at a multiple of
-        its size, UninitializedReadError for bytes that nobody wrote, PendingDataError when a part is pending.
+        Another dtype than was written reinterprets the bytes. Raises StoreError when sizes differ or an element is not
+        at a multiple of its size, UninitializedReadError for bytes that nobody wrote, PendingDataError when a part is
+        pending.
         """
-        shape, dtype = self._described(space, where, shape, dtype)
         return self.value(space, where, shape, dtype).array()
 
     def value(self, space: str, where: _Where, shape: Shape, dtype: str) -> Value:
@@ -183,27 +183,6 @@ class MemoryStore:
             value = self._abstract[shape, dtype] = AbstractValue(shape, dtype)
         return value
 
-    def _described(self, space: str, where: _Where, shape: Shape | None, dtype: str | None) -> tuple[Shape, str]:
-        """Fill in the shape and dtype that were written at `where`, where the caller gives none."""
-        if shape is not None and dtype is not None:
-            return shape, dtype
-        index = self._spaces.get(space)
-        write = None
-        if index is not None:
-            write = index.starts.get(where) if isinstance(where, int) else index.exact.get(as_regions(where, 0))
-        if write is None:
-            raise StoreError(
-                f"A read of {space} {_show(where)} must give its shape and dtype, unless it reads exactly what was "
-                "written last; pass both."
-            )
-        value = write.value
-        if dtype is None or dtype == value.dtype:
-            return (value.shape if shape is None else shape), value.dtype
-        if shape is None:
-            columns = value.shape[-1] if value.shape else 1
-            shape = (*value.shape[:-1], columns * dtypes.itemsize(value.dtype) // dtypes.itemsize(dtype))
-        return shape, dtype
-
     def _assembled(
         self, index: SpaceIndex | None, space: str, regions: tuple[Region, ...], shape: Shape, dtype: str
     ) -> tuple[Value, tuple[OpId, ...]]:
@@ -271,9 +250,7 @@ def _check_place(space: str, regions: tuple[Region, ...], shape: Shape, dtype: s
             )
 
 
-def _show(where: _Where) -> str:
-    if isinstance(where, int):
-        return f"0x{where:x}"
+def _show(where: Region | tuple[Region, ...]) -> str:
     first = where if isinstance(where, Region) else where[0] if where else "(no region)"
     more = f" and {len(where) - 1} more" if isinstance(where, tuple) and len(where) > 1 else ""
     return f"{first}{more}"

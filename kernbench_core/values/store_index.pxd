@@ -18,7 +18,7 @@ cdef class _Remembered:
     cdef readonly tuple used
 
 cdef class SpaceIndex:
-    cdef public dict exact, starts
+    cdef public dict exact
     cdef RegionPages _pages
     cdef set _clean, _hidden
     cdef dict _cache
@@ -34,7 +34,6 @@ cdef class SpaceIndex:
     @cython.locals(region=Region, old=WrittenRegion)
     cdef _file(self, WrittenRegion entry, set met)
     cdef _keep(self, WrittenRegion entry, bint clean)
-    @cython.locals(first=Region)
     cdef _drop(self, WrittenRegion entry)
     @cython.locals(covered=cython.Py_ssize_t, entry=WrittenRegion, at_piece=Region, at_entry=Region)
     cdef Py_ssize_t _take(self, list entries, Region piece, Py_ssize_t offset, list parts) except? -1

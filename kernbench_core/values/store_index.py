@@ -57,13 +57,12 @@ class _Remembered:
 
 
 class SpaceIndex:
-    """Everything that one space holds. `exact` and `starts` find a write by its regions and by its address."""
+    """Everything that one space holds. `exact` finds a write by its regions."""
 
-    __slots__ = ("_cache", "_clean", "_compact_at", "_hidden", "_pages", "_sequence", "exact", "starts")
+    __slots__ = ("_cache", "_clean", "_compact_at", "_hidden", "_pages", "_sequence", "exact")
 
     def __init__(self) -> None:
         self.exact: dict[tuple[Region, ...], Write] = {}
-        self.starts: dict[int, Write] = {}
         self._pages = RegionPages()
         self._clean: set[WrittenRegion] = set()
         self._hidden: set[WrittenRegion] = set()
@@ -85,14 +84,13 @@ class SpaceIndex:
                 offset += piece.rows * piece.row_bytes
         if self._clean.issuperset(filed):  # not so when the regions of one write overlap each other
             self.exact[write.regions] = write
-        self.starts[write.regions[0].base] = write
         if len(self._hidden) > self._compact_at:
             self.compact()
             self._compact_at = 2 * len(self._hidden) + _COMPACT_AT
 
-    def insert_part(self, write: Write, region: Region, offset: int) -> None:
-        """File one ascending region of a write by itself; it is found by what it touches only."""
-        self._file(WrittenRegion(region, write, offset, self._sequence), set())
+    def insert_part(self, write: Write, offset: int) -> None:
+        """File a write of one ascending region, of a value from `offset` on; it is found by what it touches only."""
+        self._file(WrittenRegion(write.regions[0], write, offset, self._sequence), set())
         self._sequence += 1
 
     def forget(self, region: Region) -> None:
@@ -188,7 +186,7 @@ class SpaceIndex:
     def fork(self) -> SpaceIndex:
         """Return a copy that shares entries and values but no container."""
         fork = SpaceIndex()
-        fork.exact, fork.starts, fork._pages = dict(self.exact), dict(self.starts), self._pages.fork()
+        fork.exact, fork._pages = dict(self.exact), self._pages.fork()
         fork._clean, fork._hidden, fork._cache = set(self._clean), set(self._hidden), dict(self._cache)
         fork._sequence, fork._compact_at = self._sequence, self._compact_at
         return fork
@@ -216,10 +214,6 @@ class SpaceIndex:
     def _drop(self, entry: WrittenRegion) -> None:
         self._clean.discard(entry)
         self._hidden.discard(entry)
-        if entry.offset == 0:
-            first = entry.write.regions[0]
-            if self.starts.get(first.base) is entry.write:
-                del self.starts[first.base]
         self._pages.drop(entry)
 
     def _take(self, entries: list[WrittenRegion], piece: Region, offset: int, parts: list[Part]) -> int:

@@ -150,7 +150,7 @@ def test_results_are_dropped_after_their_last_reader() -> None:
     executor.run()
     assert (first.pending, second.pending, third.pending) == (True, False, True)
     assert executor.computed == 3
-    np.testing.assert_array_equal(executor.store.read("hbm", 0), [2, 2, 2, 2])
+    np.testing.assert_array_equal(executor.store.read("hbm", 0, (4,), "f32"), [2, 2, 2, 2])
     with pytest.raises(PendingDataError) as caught:
         first.array()
     assert str(caught.value) == "The result of op 0 of PE 0 exists only after phase 2; do not read it before."
@@ -171,7 +171,7 @@ def test_materialize_computes_just_what_is_needed_and_once() -> None:
     assert executor.computed == 2
     executor.run()
     assert executor.computed == 4
-    np.testing.assert_array_equal(executor.store.read("hbm", 0), [-2, -2, -2, -2])
+    np.testing.assert_array_equal(executor.store.read("hbm", 0, (4,), "f32"), [-2, -2, -2, -2])
 
 
 def test_a_host_loop_looks_only_at_what_is_new(monkeypatch) -> None:
@@ -216,7 +216,7 @@ def test_a_host_loop_drops_old_results_now_and_then(monkeypatch) -> None:
         record.store.write("hbm", 0, states[-1])
         executor.materialize(states[-1])
     assert sum(not state.pending for state in states[1:]) <= 6
-    np.testing.assert_array_equal(executor.store.read("hbm", 0), np.full(4, 21))
+    np.testing.assert_array_equal(executor.store.read("hbm", 0, (4,), "f32"), np.full(4, 21))
 
 
 def test_loads_and_assemblies_carry_dependencies() -> None:
@@ -233,7 +233,7 @@ def test_loads_and_assemblies_carry_dependencies() -> None:
     record.store.write("hbm", 0, result)
     executor = record.executor()
     executor.run()
-    np.testing.assert_array_equal(executor.store.read("hbm", 0), [[2] * 4, [10] * 4])
+    np.testing.assert_array_equal(executor.store.read("hbm", 0, (2, 4), "f32"), [[2] * 4, [10] * 4])
 
 
 def test_masked_store_merges() -> None:
@@ -245,7 +245,7 @@ def test_masked_store_merges() -> None:
     record.store.write("hbm", 0, merged)
     executor = record.executor()
     executor.run()
-    np.testing.assert_array_equal(executor.store.read("hbm", 0), [0, 1, 9, 9])
+    np.testing.assert_array_equal(executor.store.read("hbm", 0, (4,), "f32"), [0, 1, 9, 9])
 
 
 def plugin_function(params, inputs):

@@ -82,7 +82,7 @@ def test_explicit_dependencies_of_foreign_records() -> None:
     second = OpRecord(1.0, 2.0, "u", "math", "neg", common, dependency_ids=[0])
     executor = DataExecutor([first, second], store)
     executor.run()
-    np.testing.assert_array_equal(executor.store.read("tcm", 0), [-1] * 4)
+    np.testing.assert_array_equal(executor.store.read("tcm", 0, (4,), "f32"), [-1] * 4)
     first = OpRecord(5.0, 6.0, "u", "math", "exp", common, dependency_ids=[1])
     with pytest.raises(ExecutionError) as caught:
         DataExecutor([first, second], store).run()
