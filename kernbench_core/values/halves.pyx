@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
-"""The casts as halves.py has them, in C: one walk over the numbers instead of a dozen."""
+"""The casts as halves.py has them, in C: numpy takes the numbers one by one, and small ones in loops of bits."""
 
 from cpython.buffer cimport PyBUF_ANY_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint16_t, uint32_t
