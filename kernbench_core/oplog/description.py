@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
+from reprlib import Repr
 from types import MappingProxyType
 from typing import Final
 
 from kernbench_core.values.region import Region, total_bytes
 from kernbench_core.values.value import OpId, Value
-from kernbench_core.wording import brief
 
 _MOST_PATTERNS: Final = 4096
-#: Letters that reprs show of parameters, of one of them, of the regions of an access, and of many of anything else.
-_PARAMS, _PARAM, _REGIONS, _MANY = 700, 80, 200, 500
-
-
-def _first(told: Iterable[str], count: int, letters: int) -> str:
-    """Join the first of `count` texts, as many as so many letters hold and at least one, and say how many more."""
-    shown: list[str] = []
-    for each in told:
-        letters -= len(each) + len(", ")
-        if letters < 0 and shown:
-            break
-        shown.append(each)
-    more = [f"… {count - len(shown):,} more"] if count > len(shown) else []
-    return ", ".join([*shown, *more])
-
-
-def brief_items(items: Sequence[object], letters: int = _MANY) -> str:
-    """Return the repr of a tuple or list, of many items the first only."""
-    told = _first((brief(each, letters) for each in items), len(items), letters)
-    return f"[{told}]" if isinstance(items, list) else f"({told}{',' if len(items) == 1 else ''})"
-
-
-def brief_params(params: Mapping[str, object]) -> str:
-    """Return the repr of parameters, of each value its beginning, and of very many the first only."""
-    told = (f"{name!r}: {brief(value, _PARAM)}" for name, value in params.items())
-    return f"{{{_first(told, len(params), _PARAMS)}}}"
-
-
-def _brief_regions(regions: Sequence[Region]) -> str:
-    return brief_items(regions, _REGIONS)
+#: Gives the repr of parameters and accesses, of many or long ones the first only.
+_BRIEF: Final = Repr()
+_BRIEF.maxtuple, _BRIEF.maxdict, _BRIEF.maxstring, _BRIEF.maxother = 3, 20, 80, 400
 
 
 class Access:
@@ -61,7 +34,7 @@ class Access:
         return Access, (self.space, self.regions, self.value)
 
     def __repr__(self) -> str:
-        return f"Access(space={self.space!r}, regions={brief_items(self.regions, _REGIONS)}, value={self.value!r})"
+        return f"Access(space={self.space!r}, regions={_BRIEF.repr(self.regions)}, value={self.value!r})"
 
     @property
     def nbytes(self) -> int:
@@ -202,7 +175,7 @@ class OpDescription:
 
     def __repr__(self) -> str:
         return (
-            f"OpDescription(op_kind={self.op_kind!r}, op_name={self.op_name!r}, params={brief_params(self.params)}, "
-            f"reads={brief_items(self.reads)}, writes={self.writes!r}, op_id={self.op_id!r}, "
-            f"stage_of={self.stage_of!r}, function={self.function!r})"
+            f"OpDescription(op_kind={self.op_kind!r}, op_name={self.op_name!r}, "
+            f"params={_BRIEF.repr(dict(self.params))}, reads={_BRIEF.repr(self.reads)}, "
+            f"writes={self.writes!r}, op_id={self.op_id!r}, stage_of={self.stage_of!r}, function={self.function!r})"
         )
