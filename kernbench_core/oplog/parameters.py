@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from kernbench_core.oplog.description import OpDescription, OpPattern, handle_of
+from kernbench_core.values.limits import LIMIT
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 
@@ -75,11 +76,11 @@ class PatternPlan:
 
 
 def encode_params(
-    described: OpDescription, ints: list[int], floats: list[float], side: list[object], huge: bool = False
+    described: OpDescription, ints: list[int], floats: list[float], side: list[object]
 ) -> PackedParams:
     """Append what varies to the columns; return the rest of the signature: names, letters, constants, types, counts.
 
-    `huge` integers, beyond 64 bits, go to the side table.
+    An integer beyond 64 bits goes to the side table.
     """
     codes, consts, nested, counts, later = "", [], [], [], []
     params: Mapping[str, Any] = described.params
@@ -88,7 +89,7 @@ def encode_params(
         inner = types_inside(tuple(value)) if kind is tuple or kind is list else None
         if kind is OfReads or _repeats_reads(key, value, described):
             codes += READ
-        elif (kind is int and not huge) or kind is float:
+        elif (kind is int and -LIMIT <= value < LIMIT) or kind is float:
             codes += INT if kind is int else FLOAT
             (ints if kind is int else floats).append(value)
         elif kind is str and key == "handle_id":
@@ -98,10 +99,10 @@ def encode_params(
         elif kind in _PLAIN:
             codes += CONST
             consts.append(value)
-        elif inner is None or (huge and key.endswith("addrs")):
+        elif inner is None:
             codes += SIDE
             side.append(value)
-        elif key.endswith("addrs") and all(t is int for t in inner):
+        elif key.endswith("addrs") and all(t is int and -LIMIT <= n < LIMIT for t, n in zip(inner, value, strict=True)):
             codes += ADDRESSES if kind is tuple else ADDRESS_LIST
             later += value
             counts.append(len(value))

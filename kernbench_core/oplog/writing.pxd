@@ -19,4 +19,4 @@ cdef class ColumnWriter:
     cdef _plan_of(self, pattern)
     cdef _next(self, component)
     @cython.locals(access=Access, region=Region, look=list)
-    cdef tuple _encode_accesses(self, OpDescription described, list ints, list side, bint huge=*)
+    cdef tuple _encode_accesses(self, OpDescription described, list ints, list side)

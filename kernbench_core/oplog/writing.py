@@ -121,34 +121,26 @@ class ColumnWriter:
         plan = None if pattern is None else self._plan_of(pattern)
         if plan is None or (plan.named and described.op_id is None):
             return self._encode_singly(described, look, ints, side)
-        ints += plan.filled(described.numbers)
         try:
-            packed = array("q", ints)
-        except OverflowError:
-            return self._encode_singly(described, look, ints, side, huge=True)
+            packed = array("q", ints + plan.filled(described.numbers))
+        except OverflowError:  # of an integer beyond 64 bits
+            return self._encode_singly(described, look, ints, side)
         self._add_ints(packed)
         if side:
             self.side[self.rows] = tuple(side)
         template = plan.templates.get(look)
         if template is None:
             sig = (described.op_kind, described.op_name, described.function, *look, *plan.packed)
-            template = plan.templates[look] = self._template_of(described, sig, len(ints), 0, len(side))
+            template = plan.templates[look] = self._template_of(described, sig, len(packed), 0, len(side))
         return template
 
     def _encode_singly(
-        self, described: OpDescription, look: AccessLook, ints: list[int], side: list[object], huge: bool = False
+        self, described: OpDescription, look: AccessLook, ints: list[int], side: list[object]
     ) -> int:
-        """Append the numbers of a record whose parameters are like no others; those beyond 64 bits are `huge`."""
-        if huge:
-            ints, side = [], []
-            look = self._encode_accesses(described, ints, side, huge=True)
+        """Append the numbers of a record whose parameters are like no others."""
         floats: list[float] = []
-        params = encode_params(described, ints, floats, side, huge=huge)
-        try:
-            packed = array("q", ints)
-        except OverflowError:
-            return self._encode_singly(described, look, ints, side, huge=True)
-        self.ints.extend(packed)
+        params = encode_params(described, ints, floats, side)
+        self.ints.extend(ints)
         if floats:
             self.floats.extend(floats)
         if side:
@@ -219,16 +211,14 @@ class ColumnWriter:
             column.settle()
         self.rows = len(self.t_start)
 
-    def _encode_accesses(
-        self, described: OpDescription, ints: list[int], side: list[Any], huge: bool = False
-    ) -> AccessLook:
+    def _encode_accesses(self, described: OpDescription, ints: list[int], side: list[Any]) -> AccessLook:
         """Append where the accesses of a record begin; return the rest of what they are."""
         writes = described.writes
         accesses = described.reads if writes is None else (*described.reads, writes)
         look: list[Any] = [writes is not None, len(accesses)]
         for access in accesses:
             regions = access.regions
-            if len(regions) == 1 and not huge:
+            if len(regions) == 1:
                 region = regions[0]
                 ints.append(region.base)
                 look += (access.space, access.value is None, region.row_bytes, region.rows, region.pitch)
