@@ -43,7 +43,3 @@ class NamedFunctions:
         """Whether core computes the records of a form."""
         name = form.function or function_of(form.op_name, self._registered)
         return name in CORE_NAMES
-
-    def forget(self) -> None:
-        """Import anew what is asked for from now on."""
-        self._imported.clear()

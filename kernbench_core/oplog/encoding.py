@@ -35,7 +35,6 @@ def canonical(thing: object) -> bytes:
 
     Understands None, bool, int, float, str, bytes, types, enums, sequences, mappings (sorted by encoded key), numpy
     arrays and scalars, attrs objects; of values their shape and dtype. Anything else is encoded by its type's name.
-    A class that says `CANONICAL_NAME` goes by that name, so that its own may change and hashes stay.
     """
     kind = type(thing)
     return (_ENCODERS.get(kind) or _encoder(kind))(thing)
@@ -52,9 +51,9 @@ def _made_encoder(kind: type) -> _Encoder:
     if issubclass(kind, Encoded):
         return attrgetter("encoding")
     if issubclass(kind, type):
-        return lambda thing: _framed(b"T", _name(thing).encode())
+        return lambda thing: _framed(b"T", thing.__name__.encode())
     if issubclass(kind, Enum):
-        return lambda thing: _framed(b"e", f"{_name(kind)}.{thing.name}".encode())
+        return lambda thing: _framed(b"e", f"{kind.__name__}.{thing.name}".encode())
     if issubclass(kind, str):
         return lambda thing: _framed(b"s", str(thing).encode())
     if issubclass(kind, np.ndarray | np.generic):
@@ -63,9 +62,9 @@ def _made_encoder(kind: type) -> _Encoder:
         return lambda thing: _framed(b"v", canonical((thing.dtype, thing.shape)))
     if issubclass(kind, Mapping):
         return _mapping
-    name = canonical(_name(kind))
+    name = canonical(kind.__name__)
     if not has(kind):
-        return lambda _: _framed(b"?", _name(kind).encode())
+        return lambda _: _framed(b"?", kind.__name__.encode())
     names = [field.name for field in fields(kind)]
     return lambda thing: _framed(b"o", name + _sequence(b"(", [getattr(thing, name) for name in names]))
 
@@ -86,10 +85,6 @@ def _mapping(thing: Mapping[object, object]) -> bytes:
 
 def _sequence(tag: bytes, things: Iterable[object]) -> bytes:
     return _framed(tag, b"".join([(_ENCODERS.get(type(each)) or _encoder(type(each)))(each) for each in things]))
-
-
-def _name(kind: type) -> str:
-    return str(getattr(kind, "CANONICAL_NAME", kind.__name__))
 
 
 def _framed(tag: bytes, content: bytes) -> bytes:

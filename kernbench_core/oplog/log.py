@@ -7,7 +7,7 @@ name addresses only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from attrs import field, frozen
@@ -150,12 +150,3 @@ class OpLog(Sequence[OpRecord]):
         if dependencies and made and stage_of is None:
             record.dependency_ids.extend(self.dependencies(record))
         return record
-
-
-def op_log_of(records: Iterable[OpRecord]) -> OpLog:
-    """Make a log of records that were built by hand or by another program."""
-    log = OpLog()
-    for r in records:
-        described = OpDescription(r.op_kind, r.op_name, r.params, r.reads, r.writes, r.op_id, r.stage_of, r.function)
-        log.append(r.t_start, r.t_end, r.component_id, described)
-    return log

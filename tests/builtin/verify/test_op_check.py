@@ -301,7 +301,7 @@ def test_an_op_of_a_plug_in_is_computed_by_its_function_alone(tmp_path, monkeypa
 
     line = scale.__code__.co_firstlineno + 1
     monkeypatch.setattr(acme_verify, "scale", scale)
-    executor._functions.forget()
+    executor._functions._imported.clear()
     with pytest.raises(ExecutionError) as caught:
         verify_ops(executor)
     package = "acme_verify (source tree)"

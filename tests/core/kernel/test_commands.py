@@ -9,8 +9,9 @@ import numpy as np
 
 from kernbench_builtin.saved.saved_run import load_run, save_run
 from kernbench_core.kernel.compute_commands import IMMEDIATE, NO_ADDRESS
-from kernbench_core.oplog.log import OpLog, op_log_of
+from kernbench_core.oplog.log import OpLog
 from tests.core.kernel_rig import Rig
+from tests.core.oplog.remade import op_log_of
 
 X = np.arange(64, dtype=np.float16).reshape(8, 8)
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from kernbench_core.callsite import CallSite
 from kernbench_core.oplog.description import Access, OpDescription, OpPattern
-from kernbench_core.oplog.log import OpLog, OpRecord, op_log_of
+from kernbench_core.oplog.log import OpLog, OpRecord
 from kernbench_core.oplog.logger import OpLogger
 from kernbench_core.oplog.parameters import OF_READS
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import LoadedValue, ResultValue
 from tests.core.oplog.drawn_ops import accesses, descriptions, params, types_in
+from tests.core.oplog.remade import op_log_of
 
 
 @settings(max_examples=150)
