@@ -11,9 +11,9 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import IO, Any, overload
+from typing import Any, overload
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
 
 import numpy as np
@@ -40,12 +40,6 @@ def _explain_full_disk() -> Iterator[None]:
         ) from None
 
 
-def _close(file: IO[bytes]) -> None:
-    """Close a temporary file, whatever of it finds no room."""
-    with suppress(OSError):
-        file.close()
-
-
 class SpilledColumn(NumberColumn):
     """NumberArray of one type code of `array`: a file with the older ones, and `tail` with the rest."""
 
@@ -53,7 +47,7 @@ class SpilledColumn(NumberColumn):
         super().__init__(numbers)
         with _explain_full_disk():
             self._file = tempfile.TemporaryFile(prefix="kernbench-")  # noqa: SIM115 - it lives as long as the column
-        finalize(self, _close, self._file)
+        finalize(self, self._file.close)
 
     def spill(self) -> None:
         """Move everything to the file."""
@@ -67,17 +61,8 @@ class SpilledColumn(NumberColumn):
     settle = spill
 
     def _older(self, start: int, stop: int) -> NumberArray:
-        size = self.dtype.itemsize
-        return np.frombuffer(_read(self._file.fileno(), start * size, (stop - start) * size), self.dtype)
-
-
-def _read(file: int, offset: int, nbytes: int) -> bytes:
-    parts = []
-    while nbytes:
-        part = os.pread(file, nbytes, offset)
-        parts.append(part)
-        offset, nbytes = offset + len(part), nbytes - len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        self._file.seek(start * self.dtype.itemsize)
+        return np.fromfile(self._file, self.dtype, stop - start)
 
 
 def take(column: NumberColumn | NumberArray, rows: NumberArray) -> NumberArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kernbench_core.values.dtypes import DTYPES, dtype_of, info, numpy_dtype
+from kernbench_core.values.dtypes import DTYPES, dtype_of, info
 
 
 class ElementType(str):
@@ -91,10 +91,7 @@ class ElementType(str):
         record = info(self)
         if record.kind != "float":
             raise AttributeError(f"dtype {record.triton} has no fp_mantissa_width, as it is no float")
-        import ml_dtypes  # only where it is asked for: who has no narrow floats does without
-
-        found: Any = ml_dtypes.finfo(numpy_dtype(self))  # type: ignore[no-untyped-call]
-        return int(found.nmant)
+        return record.digits - 1
 
     @property
     def exponent_bias(self) -> int:
