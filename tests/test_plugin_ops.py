@@ -258,21 +258,6 @@ def test_no_function_computes_a_built_in_op(installed: Run, tmp_path: Path) -> N
 
 DTYPES = "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, f8e4m3, f8e5m2, f16, bf16, f32, f64"
 FAULTS = {
-    "function=3": "must have as function a function of params and operands, not 3",
-    "types='f32'": "must have as types a function of the op, dtypes and params, not 'f32'",
-    "form='elementwise'": "must have as form a member of Form, not 'elementwise'",
-    "operands='met'": "must have as operands a member of Operands, not 'met'",
-    "arity='2'": "must have as arity a number of operands, 0 where that differs, not '2'",
-    "arity=-1": "must have as arity a number of operands, 0 where that differs, not -1",
-    "dividing=1": "must have True or False as dividing, not 1",
-    "cost=3": "must have as cost a LaneCost of kernbench_core.compute.ops, not 3",
-    "cost=LaneCost(float('nan'))": "must have as steps of its cost a finite number of at least 0, not nan",
-    "cost=LaneCost(1, float('inf'))": "must have as lookups of its cost a finite number of at least 0, not inf",
-    "cost=LaneCost(-1)": "must have as steps of its cost a finite number of at least 0, not -1",
-    "cost=LaneCost(1, 'few')": "must have as lookups of its cost a finite number of at least 0, not 'few'",
-    "again=len": "must have as again an Again of kernbench_core.compute.ops, or None, not <built-in function len>",
-    "again=Again(3)": "must have as floats of its again a function of params and operands, or None, not 3",
-    "again=Again()": "must have a function as floats of its again, not None",
     "types=lambda op, dtypes, params: 'f99'": f"must have a type rule that gives one of {DTYPES}, not 'f99'",
     "types=lambda op, dtypes, params: ['f32']": f"must have a type rule that gives one of {DTYPES}, not ['f32']",
     "types=lambda op, dtypes: 'f32'":
@@ -285,7 +270,8 @@ FAULTS = {
     "shapes=lambda op, shapes, params: 4":
         "must have a shape rule that gives a tuple of whole numbers of at least 0, not 4",
     "shapes=lambda op, shapes, params: shapes[1]":
-        "must have a shape rule that answers or raises ShapeError, but it raised IndexError: list index out of range",
+        "must have a shape rule that answers or raises ShapeError, but it raised IndexError: list index out of range "
+        "at RECORD",
 }  # fmt: skip
 
 
@@ -307,12 +293,29 @@ def test_a_record_that_will_not_do_is_the_fault_of_its_plugin(
     file.write_text(kernel_that("tl.store(x_ptr, tl.odd(x))"))
     assert kernbench(["run", str(file), "--topology", "tiny", "-q", "--verify-ops"], plugins) == 6
     source = "acme_odd (source tree)"
-    told = f"error: op 'odd' of {source} {FAULTS[field]}; repair or reinstall {source}.\n"
+    line = f"{tmp_path / 'acme_odd.py'}:{ACME.count(chr(10)) + 1}"
+    told = f"error: op 'odd' of {source} {FAULTS[field].replace('RECORD', line)}; repair or reinstall {source}.\n"
     assert capsys.readouterr() == ("", told)
     file.write_text(kernel_that("tl.odd(tl.arange(0, 4))"))
     if not field.startswith("shapes"):  # of known numbers numpy gives the shape
         assert kernbench(["run", str(file), "--topology", "tiny", "-q"], plugins) == 6
         assert capsys.readouterr() == ("", told)
+
+
+def test_a_record_that_cannot_be_made_leaves_its_plugin_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where it is made, with what its field must be; a kernel that calls the op is told."""
+    monkeypatch.syspath_prepend(tmp_path)
+    record = 'ODD = MathOp("odd", plain(np.abs), same, elementwise, arity="2")\nENTRIES = [("odd", "ODD")]\n'
+    (tmp_path / "acme_arity.py").write_text(ACME.replace("acme:", "acme_arity:") + record)
+    plugins = load_plugins(["acme = acme_arity", *own_plugins("builtin")], installed=False)
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel_that("tl.store(x_ptr, tl.odd(x))"))
+    assert kernbench(["run", str(file), "--topology", "tiny", "-q"], plugins) == 6
+    err = " ".join(capsys.readouterr().err.split())
+    assert "MathOp.arity must be a number of operands, 0 where that differs, not '2'" in err
+    assert "tl has no name 'odd'" in err
 
 
 def test_extents_of_a_shape_rule_may_be_whole_numbers_of_numpy(

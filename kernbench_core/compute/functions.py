@@ -108,7 +108,7 @@ class PluginFunction:
         def call(params: Params, inputs: Sequence[Array]) -> object:
             return function(params, inputs, **{name: params[name] for name in named if name in params})
 
-        return cls(blaming(fault, "a function", call), fault)
+        return cls(blaming(fault, "a function that computes", call), fault)
 
     def __call__(self, params: Params, inputs: Sequence[Array]) -> Array:
         """Compute the op; PluginError for what its function raises, and for numbers of a kind that it did not promise.

@@ -41,7 +41,7 @@ def _distribution(package: str) -> tuple[str, ...]:
 
 
 def blaming(fault: Blame, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, with PluginError for what it raises; `what` says in words which one it is."""
+    """Return the function, with PluginError for what it raises; `what` says in words what it must be."""
 
     def call(*given: Any, **keywords: Any) -> Any:
         try:
@@ -51,7 +51,7 @@ def blaming(fault: Blame, what: str, function: Callable[..., Any]) -> Callable[.
         except BaseException as error:
             place = site_of_traceback(error.__traceback__)
             where = "" if place is None else f" at {describe_site(place)}"
-            raise fault(f"must have {what} that computes, but it raised {in_words(error)}{where}") from error
+            raise fault(f"must have {what}, but it raised {in_words(error)}{where}") from error
 
     return call
 

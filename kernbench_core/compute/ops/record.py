@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from math import inf
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from kernbench_core.compute.promotion import WeakType, meet_all
 from kernbench_core.values.arrays import Shape
@@ -26,6 +28,28 @@ NumpyFunction = Callable[..., Any]
 
 TypeRule = Callable[["MathOp", Sequence[str | WeakType], Params], str]
 ShapeRule = Callable[["MathOp", Sequence[Shape], Params], Shape]
+
+
+def _must(be: str, holds: Callable[[Any], bool]) -> Callable[[object, Any, Any], None]:
+    """Return a validator of a field, which raises a ValueError that says what it must be."""
+
+    def check(record: object, attribute: Any, value: Any) -> None:
+        if not holds(value):
+            raise ValueError(f"{type(record).__name__}.{attribute.name} must be {be}, not {value!r}")
+
+    return check
+
+
+def _is_name(name: object) -> bool:
+    """Whether a keyword may be called so: records of math ops hold what is theirs under the other names."""
+    return isinstance(name, str) and name.isidentifier() and not (
+        name in _TAKEN or name.startswith(("input_", "immediate"))
+    )
+
+
+_TAKEN: Final = ("addr_space", "dst_addr", "dst_space", "dtype", "dtype_out", "in_dtypes", "mask", "op", "shape_out")
+_AMOUNT: Final = _must("a finite number of at least 0", lambda n: isinstance(n, Real) and 0 <= float(n) < inf)
+_WAY: Final = _must("a function of params and operands, or None", lambda way: way is None or callable(way))
 
 
 class Form(StrEnum):
@@ -70,8 +94,8 @@ class LaneCost:
     A special function is a look-up in a table; what is composed of such steps is their sum.
     """
 
-    steps: float = 1.0
-    lookups: float = 0.0
+    steps: float = field(default=1.0, validator=_AMOUNT)
+    lookups: float = field(default=0.0, validator=_AMOUNT)
 
     def __add__(self, other: LaneCost) -> LaneCost:
         return LaneCost(self.steps + other.steps, self.lookups + other.lookups)
@@ -89,8 +113,8 @@ class Again:
     without `integers` computes them as floats; of a result in bool the last bit is kept, as arithmetic on it wraps.
     """
 
-    floats: MathFunction | None = None
-    integers: MathFunction | None = None
+    floats: MathFunction | None = field(default=None, validator=_WAY)
+    integers: MathFunction | None = field(default=None, validator=_WAY)
 
 
 @frozen(eq=False)
@@ -98,21 +122,27 @@ class MathOp:
     """One math op.
 
     `function` gets operands in the dtype that arithmetic runs in, and what it returns is rounded to the result's dtype
-    once. Without `again`, checks call `function` a second time, by itself.
+    once. Without `again`, checks call `function` a second time, by itself. ValueError for a field of another sort.
     """
 
     name: str
-    function: MathFunction
-    types: TypeRule
+    function: MathFunction = field(validator=_must("a function of params and operands", callable))
+    types: TypeRule = field(validator=_must("a function of the op, dtypes and params", callable))
     """Gives the dtype of the result; see `type_rules`."""
-    shapes: ShapeRule
+    shapes: ShapeRule = field(validator=_must("a function of the op, shapes and params", callable))
     """Gives the shape of the result; see `shape_rules`."""
-    again: Again | None = None
-    form: Form = Form.ELEMENTWISE
-    operands: Operands = Operands.COMPUTED
-    arity: int = 1
+    again: Again | None = field(
+        default=None, validator=_must("an Again or None", lambda again: again is None or isinstance(again, Again))
+    )
+    form: Form = field(default=Form.ELEMENTWISE, validator=_must("a member of Form", lambda f: isinstance(f, Form)))
+    operands: Operands = field(
+        default=Operands.COMPUTED, validator=_must("a member of Operands", lambda how: isinstance(how, Operands))
+    )
+    arity: int = field(
+        default=1, validator=_must("a number of operands, 0 where that differs", lambda n: type(n) is int and n >= 0)
+    )
     """How many operands it takes; 0 where that differs."""
-    cost: LaneCost = STEP
+    cost: LaneCost = field(default=STEP, validator=_must("a LaneCost", lambda cost: isinstance(cost, LaneCost)))
     dividing: bool = False
     """Whether its operands meet as those of a division do."""
     keeps_sign: bool = False
@@ -122,7 +152,13 @@ class MathOp:
     """How it differs from what `triton.language` has under its name, "" if it does not; None where Triton has none."""
     ours: str | None = None
     """What it is, for an op that kernels call by its name though Triton has none of that name."""
-    keywords: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = field(
+        default=(),
+        validator=_must(
+            "a tuple of names, as ('scale',), that records of the log have not already",
+            lambda names: isinstance(names, tuple) and all(map(_is_name, names)),
+        ),
+    )
     """What a kernel may give by name, beside what the form has; of a plug-in's op."""
 
     @property

@@ -260,7 +260,6 @@ def test_what_is_given_by_name_is_not_made_up() -> None:
     ("op", "reason"),
     [
         (5, "its target must be a MathOp or a function, not 5"),
-        (evolve(CUBE, shapes=None), "its record must have as shapes a function of the op, shapes and params, not None"),
         (evolve(CUBE, types=falling_over, operands=Operands.COMPUTED, arity=3), None),
         (evolve(CUBE, types=lambda op, given, params: 1 / 0),
          "its rule of types must take operands of some dtype, and takes none"),

@@ -63,8 +63,6 @@ RAISES = op("raises", out_of_luck)
 AGAIN_RAISES = op("again_raises", lambda params, x: x, again=Again(out_of_luck))
 AGAIN_SHORT = op("again_short", lambda params, x: x, again=Again(lambda params, x: x[:1]))
 AGAIN_ODD = op("again_odd", lambda params, x: x, again=Again(lambda params, x: x * 1j))
-TAKEN = op("taken", scaled, keywords=("dtype",))
-LISTED = op("listed", scaled, keywords="by")
 
 
 def unit_whole(params, inputs):
@@ -277,9 +275,6 @@ def test_what_a_function_raises_names_its_class_line_and_distribution(call: Run,
          "must be a function of params and inputs, or a MathOp, not [1]"),
         ("tl.a_class(x)", "a_class",
          "must be a function of params and inputs, or a MathOp, not <class 'acme_calls.A_CLASS'>"),
-        ("tl.taken(x)", "taken",
-         "must have other keywords than 'dtype', which is kernbench's own in records of the log"),
-        ("tl.listed(x)", "listed", "must have as keywords a tuple of names, as ('scale',), not 'by'"),
     ],
 )  # fmt: skip
 def test_an_op_that_cannot_be_called_is_told_with_its_registration(call: Run, made: str, name: str, must: str) -> None:
