@@ -153,7 +153,7 @@ def _accesses_of(
             table = np.stack([bases, *(np.full(len(bases), each) for each in (row_bytes, count, pitch))], axis=1)
             yield HbmAccess(number, rows, launch, side == last, at, len(bases), np.arange(len(bases)), table)
         elif space == "hbm" and row_bytes is None:
-            regions: Any = [columns.side.get(row, ())[several] for row in rows.tolist()]
+            regions = [things[several] for things in columns.sides_of(rows)]
             known = {id(each): each for each in regions}
             place_of = {key: at for at, key in enumerate(known)}
             at = np.array([place_of[id(each)] for each in regions], np.int64)

@@ -39,7 +39,7 @@ _NUMBERS: Final = {
     for code, names in (
         ("d", ("t_start", "t_end", "floats")),
         ("i", ("component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue")),
-        ("q", ("ints",)),
+        ("q", ("ints", "side_rows", "side_numbers")),
     )
     for name in names
 }
@@ -70,7 +70,7 @@ def save_run(
         logged = [values.add(value) for value in op_log.columns.values]
         entries = {space: _entries(store, space, values) for space in store.spaces()}
         objects: dict[int, tuple[int, Any]] = {}
-        side = {row: [_shared(t, objects, values) for t in things] for row, things in op_log.columns.side.items()}
+        sides = [[_shared(thing, objects, values) for thing in things] for things in op_log.columns.sides]
     columns = op_log.columns
     numbers = {name: np.array(getattr(columns, name), code) for name, code in _NUMBERS.items()}
     named = {t.sig[1]: t.sig[2] or function_of(t.sig[1], functions) for t in columns.templates}
@@ -80,7 +80,7 @@ def save_run(
         "components": list(columns.components),
         "templates": [[_pack(t.sig, values), t.ints, t.floats, t.values, t.side] for t in columns.templates],
         "functions": {name: function for name, function in sorted(named.items()) if function is not None},
-        "side": side,
+        "sides": sides,
         "objects": [packed for _, packed in objects.values()],
         "arrays": values.arrays,
         "values": values.nodes,
@@ -114,7 +114,7 @@ def load_run(path: str | Path) -> SavedRun:
     columns.components.update({name: at for at, name in enumerate(head["components"])})
     columns.values.extend(values.get(at) for at in head["logged"])
     objects = [_unpack(packed, values) for packed in head["objects"]]
-    columns.side = {int(row): tuple(objects[at] for at in ats) for row, ats in head["side"].items()}
+    columns.sides += [tuple(objects[at] for at in ats) for ats in head["sides"]]
     for sig, *counts in head["templates"]:
         columns.add_template(Template(_unpack(sig, values), *counts))
     store = log.store = _memory(head, values)

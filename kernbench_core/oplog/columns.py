@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
@@ -144,7 +145,7 @@ class Columns(ColumnWriter):
         ints = self.ints[int_starts : int_starts + template.ints].tolist()
         floats = self.floats[float_starts : float_starts + template.floats].tolist()
         values = iter(self.values[value_starts : value_starts + template.values])
-        side = iter(self.side.get(row, ()))
+        side = iter(self._side_of(row) if template.side else ())
         accesses = form.accesses(ints, values, side)
         op_id = _op_id(self.op_pe[row], self.op_issue[row])
         reads = [value for _, _, value in accesses]
@@ -171,14 +172,24 @@ class Columns(ColumnWriter):
         for column, starts, code in ((self.ints, int_starts, "<i8"), (self.floats, float_starts, "<f8")):
             for rows in chunks(order):
                 digest.update(_gathered(column, starts, rows).astype(code, copy=False).tobytes())
-        if self.side:
-            known: dict[int, bytes] = {}
-            for row in (row for rows in chunks(order) for row in rows.tolist()):
-                for thing in self.side.get(row, ()):
-                    if id(thing) not in known:
-                        known[id(thing)] = canonical(thing)
-                    digest.update(known[id(thing)])
+        known: dict[int, bytes] = {}
+        for thing in (thing for rows in chunks(order) for things in self.sides_of(rows) for thing in things):
+            if id(thing) not in known:
+                known[id(thing)] = canonical(thing)
+            digest.update(known[id(thing)])
         return digest.hexdigest()
+
+    def sides_of(self, rows: Ints) -> list[tuple[Any, ...]]:
+        """Return what those of some rows that have objects beside the columns have there."""
+        held = np.asarray(self.side_rows)
+        at = np.searchsorted(held, rows)
+        there = at[at < len(held)]
+        there = there[held[there] == rows[at < len(held)]]
+        return [self.sides[number] for number in take(self.side_numbers, there).tolist()]
+
+    def _side_of(self, row: int) -> tuple[Any, ...]:
+        number: int = self.side_numbers[bisect_left(self.side_rows, row)]
+        return self.sides[number]
 
     def _component_names(self) -> list[str]:
         if len(self._names) != len(self.components):

@@ -1,4 +1,4 @@
-"""Where the op log goes past its limit: columns, values and side tables whose older part lies in temporary files.
+"""Where the op log goes past its limit: columns and values whose older part lies in temporary files.
 
 The files have no name (where the system allows it) and are gone with the log, whatever ends the process. Readers take
 runs of rows, so that what is in memory does not grow with the log.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, overload
@@ -189,54 +188,6 @@ def _kind(value: Value) -> int:
     if type(value) is LoadedValue and value.bound and not value.sources and type(value.content()) is AbstractValue:
         return _LOADED
     return _KEPT
-
-
-class SpilledSide:
-    """The side table: row -> objects that fit no column. Rows lie in files, the objects stay, each once."""
-
-    def __init__(self, side: Mapping[int, tuple[object, ...]]) -> None:
-        self._tail = dict(side)
-        self._rows, self._first, self._at = (SpilledColumn(array("q")) for _ in range(3))
-        self._first.append(0)
-        self._objects: list[object] = []
-        self._places: dict[int, int] = {}
-
-    def spill(self) -> None:
-        """Write down which objects the last rows have."""
-        for row, things in sorted(self._tail.items()):
-            self._rows.append(row)
-            for thing in things:
-                place = self._places.setdefault(id(thing), len(self._objects))
-                if place == len(self._objects):
-                    self._objects.append(thing)
-                self._at.append(place)
-            self._first.append(len(self._at))
-        self._tail.clear()
-        for column in (self._rows, self._first, self._at):
-            column.spill()
-
-    def __bool__(self) -> bool:
-        return bool(self._tail) or bool(len(self._rows))
-
-    def __setitem__(self, row: int, things: tuple[object, ...]) -> None:
-        self._tail[row] = things
-
-    def get(self, row: int, default: tuple[object, ...] = ()) -> tuple[object, ...]:
-        """Return the objects of a row."""
-        found = self._tail.get(row)
-        if found is not None:
-            return found
-        at = bisect_left(self._rows, row)
-        return self._things(at) if at < len(self._rows) and self._rows[at] == row else default
-
-    def items(self) -> Iterator[tuple[int, tuple[object, ...]]]:
-        """Yield the rows that have objects, ascending."""
-        for at, row in enumerate(self._rows):
-            yield row, self._things(at)
-        yield from self._tail.items()
-
-    def _things(self, at: int) -> tuple[object, ...]:
-        return tuple(self._objects[place] for place in self._at[self._first[at] : self._first[at + 1]].tolist())
 
 
 def sorted_rows(

@@ -5,11 +5,11 @@ from kernbench_core.values.region cimport Region
 
 cdef class ColumnWriter:
     cdef public object t_start, t_end, component, template, sequence, op_pe, op_issue, stage_pe, stage_issue, ints, floats
-    cdef public object values, side
+    cdef public object values, side_rows, side_numbers
     cdef public Py_ssize_t rows, _spill_rows, _spill_at, _settle_at
     cdef public bint _spill_values
-    cdef public dict components, _template_ids, _plans, _patterns, _regions, _next_sequence
-    cdef public list templates
+    cdef public dict components, _side_ids, _template_ids, _plans, _patterns, _regions, _next_sequence
+    cdef public list sides, templates
     cdef tuple _ways
     cdef object _add_ints
     @cython.locals(access=Access)

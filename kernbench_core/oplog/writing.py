@@ -14,7 +14,7 @@ from attrs import frozen
 
 from kernbench_core.oplog.packing import NumberArray, NumberColumn, PackedColumn
 from kernbench_core.oplog.parameters import PatternPlan, encode_params, plan_of_pattern
-from kernbench_core.oplog.spill import SpilledColumn, SpilledSide, SpilledValues
+from kernbench_core.oplog.spill import SpilledColumn, SpilledValues
 from kernbench_core.values.region import Region
 from kernbench_core.values.value import Value
 
@@ -28,10 +28,10 @@ SETTLE_ROWS: Final = 1 << 14
 """So many rows are kept as they come before they are packed."""
 
 COLUMNS: Final = (
-    "t_start", "t_end", "component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue", "ints",
-    "floats",
+    "t_start", "t_end", "component", "template", "sequence", "op_pe", "op_issue", "stage_pe", "stage_issue",
+    "ints", "floats", "side_rows", "side_numbers",
 )  # fmt: skip
-"""The columns of numbers."""
+"""The columns of numbers: those of a number for each record, and four others."""
 
 AccessLook = tuple[Any, ...]
 """What the accesses of a record are, but for where they begin: whether it writes, how many, then five items of each."""
@@ -65,7 +65,11 @@ class ColumnWriter:
         self.ints: NumberColumn = PackedColumn(array("q"))
         self.floats: NumberColumn = PackedColumn(array("d"))
         self.values: list[Value] | SpilledValues = []
-        self.side: dict[int, tuple[object, ...]] | SpilledSide = {}
+        #: The side table: which records have objects that fit no column, the number of these, and by it the objects.
+        self.side_rows: NumberColumn = PackedColumn(array("q"))
+        self.side_numbers: NumberColumn = PackedColumn(array("q"))
+        self.sides: list[tuple[object, ...]] = []
+        self._side_ids: dict[tuple[int, ...], int] = {}
         #: How many records there are.
         self.rows = 0
         self._spill_rows = self._spill_at = spill_rows
@@ -127,7 +131,7 @@ class ColumnWriter:
             return self._encode_singly(described, look, ints, side)
         self._add_ints(packed)
         if side:
-            self.side[self.rows] = tuple(side)
+            self._put_aside(tuple(side))
         template = plan.templates.get(look)
         if template is None:
             sig = (described.op_kind, described.op_name, described.function, *look, *plan.packed)
@@ -144,9 +148,17 @@ class ColumnWriter:
         if floats:
             self.floats.extend(floats)
         if side:
-            self.side[self.rows] = tuple(side)
+            self._put_aside(tuple(side))
         sig = (described.op_kind, described.op_name, described.function, *look, *params)
         return self._template_of(described, sig, len(ints), len(floats), len(side))
+
+    def _put_aside(self, things: tuple[object, ...]) -> None:
+        """Note what the record that is written has beside the columns; the same objects are kept once."""
+        number = self._side_ids.setdefault(tuple(map(id, things)), len(self.sides))
+        if number == len(self.sides):
+            self.sides.append(things)
+        self.side_rows.append(self.rows)
+        self.side_numbers.append(number)
 
     def _template_of(
         self, described: OpDescription, sig: tuple[Any, ...], ints: int, floats: int, side: int
@@ -173,7 +185,7 @@ class ColumnWriter:
 
     def _find_ways(self) -> None:
         """Look up what appends to the columns, as each record does."""
-        self._ways: tuple[Callable[[Any], None], ...] = tuple([getattr(self, name).append for name in COLUMNS[:-2]])
+        self._ways: tuple[Callable[[Any], None], ...] = tuple([getattr(self, name).append for name in COLUMNS[:-4]])
         self._add_ints = self.ints.extend
 
     def settle(self) -> None:
@@ -194,9 +206,6 @@ class ColumnWriter:
                 setattr(self, name, column)
             column.spill()
         self._find_ways()
-        if not isinstance(self.side, SpilledSide):
-            self.side = SpilledSide(self.side)
-        self.side.spill()
         if self._spill_values:
             if not isinstance(self.values, SpilledValues):
                 self.values = SpilledValues(self.values)

@@ -212,7 +212,7 @@ def test_parameters_that_repeat_reads_take_no_room() -> None:
     again = op_log_of(list(log))
     assert again[0].params == log[0].params
     assert again.sha256() == log.sha256()
-    assert (log.columns.side, again.columns.side, len(log.columns.ints)) == ({}, {}, 2)
+    assert (log.columns.sides, again.columns.sides, len(log.columns.ints)) == ([], [], 2)
 
 
 def test_lists_are_columns_and_signatures_as_tuples_are() -> None:
@@ -221,7 +221,7 @@ def test_lists_are_columns_and_signatures_as_tuples_are() -> None:
     for at in range(3):
         params = {"input_addrs": [at, 7], "input_shapes": [(4,), ()], "input_spaces": ["tcm", "tcm"]}
         log.append(0.0, 1.0, "u", OpDescription("math", "add", params))
-    assert log.columns.side == {}
+    assert log.columns.sides == []
     assert [r.params["input_addrs"] for r in log] == [[0, 7], [1, 7], [2, 7]]
     assert len(log.columns.templates) == 1
 
@@ -282,7 +282,7 @@ def test_a_pattern_is_the_descriptions_one_by_one(
         assert made.params == whole and list(made.params) == list(whole)
         assert types_in([*made.params.values()]) == types_in([*whole.values()])
     assert patterned.sha256() == plain.sha256()
-    for name in ("ints", "floats", "template", "side", "values"):
+    for name in ("ints", "floats", "template", "side_rows", "values"):
         assert list(getattr(patterned.columns, name)) == list(getattr(plain.columns, name))
     assert [t.sig for t in patterned.columns.templates] == [t.sig for t in plain.columns.templates]
     for left, right in zip(patterned, plain, strict=True):
