@@ -9,9 +9,6 @@ from kernbench_core.errors import OutOfBoundsError
 LIMIT: Final = 1 << 63
 """Every address and every size is below it."""
 
-HALF_OF_LIMIT: Final = LIMIT // 2
-"""The bytes of a few regions together are fewer, so that a sum cannot reach the limit before it is looked at."""
-
 LIMIT_AS_FLOAT: Final = float(LIMIT)
 """The limit, to compare with what was computed without wrapping around."""
 
@@ -19,13 +16,8 @@ LIMIT_AS_FLOAT: Final = float(LIMIT)
 def require_addresses(base: int, row_bytes: int, rows: int, pitch: int) -> None:
     """Raise an OutOfBoundsError for what reaches outside of all addresses."""
     reach = max(rows, 1) * max(row_bytes, abs(pitch), 1)  # each number is below the limit by itself, too
-    if max(base, 0) + reach >= LIMIT or (base - reach if pitch < 0 else base) < -HALF_OF_LIMIT:
+    if max(base, 0) + reach >= LIMIT or (base - reach if pitch < 0 else base) < -LIMIT // 2:
         raise OutOfBoundsError(
             f"a region of {rows} rows of {row_bytes} B, {pitch} B apart, from {base:#x} on must end below byte 2**63; "
             "give addresses and sizes that a machine has."
         )
-
-
-def too_many_bytes() -> OutOfBoundsError:
-    """Return the error of regions that hold too many bytes."""
-    return OutOfBoundsError("regions must hold fewer than 2**62 bytes together; give less to move.")

@@ -9,7 +9,6 @@ cdef class Region:
     cpdef Region row(self, Py_ssize_t index)
 
 cdef double _FAR
-cdef Py_ssize_t _MANY_BYTES
 @cython.locals(span=cython.Py_ssize_t)
 cdef Py_ssize_t _end(Region region) except? -1
 cpdef Region normal(Region region)
