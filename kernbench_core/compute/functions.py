@@ -189,7 +189,7 @@ def product(a: Array, b: Array, multiply: Multiply = np.matmul) -> Array:
     if a.dtype.kind in "iub" and b.dtype.kind in "iub":
         return _integer_product(a, b)
     with np.errstate(all="ignore"):  # infinities and NaNs are results like any other
-        return multiply(_f32(a), _f32(b))
+        return multiply(as_f32(a), as_f32(b))
 
 
 def oriented(params: Params, which: str, array: Array) -> Array:
@@ -293,11 +293,7 @@ def out_dtype(op: MathOp, params: Params, inputs: Sequence[Array]) -> str:
 
 def _wide(array: Array) -> Array:
     """Return floats as what they are computed in: f32, of f64 themselves."""
-    return array if array.dtype == np.float64 else _f32(array)
-
-
-def _f32(array: Array) -> Array:
-    return as_f32(array)
+    return array if array.dtype == np.float64 else as_f32(array)
 
 
 def _integer_product(a: Array, b: Array) -> Array:

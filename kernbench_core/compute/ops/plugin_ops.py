@@ -32,19 +32,16 @@ class OpsOfPlugins:
         self._found: dict[str, MathOp | Callable[..., object]] = {}
         self._keywords: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
 
-    def get(self, name: str) -> MathOp | None:
-        """Return the record of a math op; None for a name that no plug-in has one under.
-
-        PluginError for a record of another name, for one that is not as it must be, and where the import fails. Its
-        rules raise PluginError for answers that will not do.
-        """
-        found = self._found_as(name) if name in self._functions else None
-        return found if isinstance(found, MathOp) else None
-
     def callable_record(self, name: str, call: str) -> MathOp | None:
-        """Return the record that a kernel calls by its name; PluginError where what has the name is no record."""
-        found = self.get(name)
-        if found is None and name in self._functions:
+        """Return the record that a kernel calls by its name; None for a name that no plug-in has an op under.
+
+        PluginError for a function, for a record of another name, and where the import fails. The rules of the record
+        raise PluginError for answers that will not do.
+        """
+        if name not in self._functions:
+            return None
+        found = self._found_as(name)
+        if not isinstance(found, MathOp):
             raise self._blame(name)(f"must be a MathOp for {call}, not a function, which tl.unit_op calls")
         return found
 
