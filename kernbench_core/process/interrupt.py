@@ -1,4 +1,4 @@
-"""The interrupt for a program that never comes back: a limit on wall time, and Ctrl-C and SIGTERM made insistent."""
+"""The interrupt for a program that never comes back: a limit on wall time, Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
@@ -77,9 +77,8 @@ class Alarm:
     """Raise WallTimeExceeded in a block of the main thread some time after the limit, again and again, until it ends.
 
     A signal does it, which also ends a sleep; in other threads, where the program uses SIGALRM itself, and in what no
-    signal interrupts nothing does, but `supervision` where somebody supervises. Ctrl-C is made as insistent: pressed
-    again, it also stops a program that catches everything. Whatever becomes of what was raised, the block does not end
-    well: its end raises it again.
+    signal interrupts nothing does, but `supervision` where somebody supervises; nor in a loop that catches everything.
+    Whatever becomes of what was raised, the block does not end well: its end raises it again.
     """
 
     def __init__(self, timeout_s: float | None) -> None:
@@ -88,7 +87,6 @@ class Alarm:
         self._came: set[int] = set()
         self._line: str | None = None
         self._around: set[FrameType] = set()
-        self._trace = sys.gettrace()
         self._watched_until = math.inf
         self._hooks = (sys.excepthook, sys.unraisablehook)
 
@@ -124,8 +122,6 @@ class Alarm:
             signal.signal(number, handler)
         sys.excepthook, sys.unraisablehook = self._hooks
         self._around.clear()
-        if self._came:
-            sys.settrace(self._trace)
         if not isinstance(error, (*INTERRUPTS, LimitError)) and (swallowed := self.interrupted) is not None:
             raise swallowed from None
 
@@ -139,12 +135,9 @@ class Alarm:
         handler = self._replaced.get(number)
         if isinstance(handler, Termination) and not handler.is_another():
             return
-        again = number in self._came
         self._came.add(number)
         if self._line is None:
             self._line = self._line_of(frame)
-        if again:
-            _raise_at_next_line(frame, _RAISES[number])
         raise _RAISES[number]
 
     def _on_lost(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
@@ -234,20 +227,6 @@ class WallTime:
                 f"the run reached its limit of {self.timeout_s:g} s of wall time while {what}{where}; raise --timeout "
                 "if it is only long."
             ) from None
-
-
-def _raise_at_next_line(frame: FrameType | None, error: type[BaseException]) -> None:
-    """Raise `error` once more, at the next line: in the handler of a program that catches everything."""
-
-    def trace(_: FrameType, event: str, __: object) -> Any:
-        if event == "line":
-            raise error
-        return None if event == "call" else trace
-
-    while frame is not None and not is_ours(frame.f_globals.get("__name__", "")):
-        frame.f_trace = trace
-        frame = frame.f_back
-    sys.settrace(trace)
 
 
 def innermost_user_line(traceback: TracebackType | None, *, shipped: bool = True) -> str | None:

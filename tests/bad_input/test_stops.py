@@ -26,12 +26,6 @@ def kernel(x, how, tl):
         tl.load(x, shape=(4,))
     while how == "spins":
         pass
-    while how == "catches":
-        try:
-            while True:
-                pass
-        except:
-            pass
     if how == "sleeps":
         time.sleep(1000)
     if how == "swallows":
@@ -52,7 +46,7 @@ def bench(rt, how: str):
         raise ValueError("my own fault")
 '''
 #: The line at which each of them is stuck.
-STUCK = {"spins": {9, 10}, "sleeps": {18}, "catches": {15, 16}, "host": {30, 31}, "swallows": {21, 22}}
+STUCK = {"spins": {9, 10}, "sleeps": {12}, "host": {24, 25}, "swallows": {15, 16}}
 
 
 @pytest.fixture(autouse=True)
@@ -140,7 +134,7 @@ def test_a_kernel_that_loops_in_simulated_time_meets_each_limit(
 @pytest.mark.usefixtures("limited_once_started")
 @pytest.mark.parametrize("how", STUCK)
 def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: str) -> None:
-    """--timeout stops a loop without simulated time, a sleep of 1000 s, and who catches every exception."""
+    """--timeout stops a loop without simulated time, a sleep of 1000 s, and who catches what stops it."""
     outcome = folder.run("k.py", "-p", f"how={how}", "--timeout", "200 ms")
     found = re.fullmatch(
         r"error: the run reached its limit of 0\.2 s of wall time at simulated time [0-9.]+ [nu]s, after \d+ events in "
@@ -154,19 +148,13 @@ def test_a_program_that_never_returns_is_named_with_its_line(folder: Any, how: s
     assert (outcome.code, outcome.out, outcome.left) == (5, "", {"started"})
 
 
-PRESSES = [("loads", 1), ("spins", 1), ("sleeps", 1), ("host", 1), ("catches", 2)]
-
-
-@pytest.mark.parametrize(("how", "presses"), PRESSES)
-def test_ctrl_c_prints_what_there_is(folder: Any, how: str, presses: int) -> None:
-    """Exit code 130, a summary that says that it is partial, nothing written; a second press is not swallowed."""
+@pytest.mark.parametrize("how", ["loads", "spins", "sleeps", "host"])
+def test_ctrl_c_prints_what_there_is(folder: Any, how: str) -> None:
+    """Exit code 130, a summary that says that it is partial, nothing written."""
     files = ("--trace", "t.json", "--report", "r.html", "--out", "o")
     process = folder.fork("run", "k.py", "--topology", "tiny", "-p", f"how={how}", *files)
     _wait_for(folder.path / "started")
-    for _ in range(presses):
-        if presses > 1:
-            _wait_until_it_works(process.pid)  # in the block that catches everything
-        process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert re.fullmatch(_interrupted_in(folder), err) or (how, err) == ("loads", "")
@@ -225,21 +213,5 @@ def _wait_for(path: Path) -> None:
     """Wait until the program has come to what does not end."""
     deadline = time.monotonic() + 120
     while not path.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def _wait_until_it_works(pid: int, ticks: int = 10) -> None:
-    """Wait until a process that computes has computed for so many hundredths of a second more, however long it takes.
-
-    So long after a signal it has handled that one: another is not taken for the same.
-    """
-
-    def worked() -> int:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-
-    before, deadline = worked(), time.monotonic() + 120
-    while worked() - before < ticks:
         assert time.monotonic() < deadline
         time.sleep(0.02)
