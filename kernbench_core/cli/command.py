@@ -37,7 +37,6 @@ from kernbench_core.package import __version__
 from kernbench_core.plugin import PANELS
 from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated, Termination
-from kernbench_core.process.supervision import end_if_cut_short
 
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -129,9 +128,7 @@ def _run(shell: Shell, given: list[str], termination: Termination) -> int:
         return 2 if stop.code == 2 else _report_error(shell, stop)
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | click.Abort)
-        code = _report_error(shell, Terminated() if interrupted and termination.came else error)
-        end_if_cut_short(code)  # what the program left in the frames of the error is taken apart behind this line
-        return code
+        return _report_error(shell, Terminated() if interrupted and termination.came else error)
 
 
 @contextmanager

@@ -18,8 +18,6 @@ from kernbench_core.process import supervision
 
 #: How much later than the limit a program that never returns to the simulator is interrupted, and again, in s.
 _GRACE_S = 0.3
-#: How much longer than its limit a run may take between its parts, as for loading the next one, in s.
-_BETWEEN_S = 5.0
 
 
 class WallTimeExceeded(BaseException):
@@ -188,18 +186,6 @@ class WallTime:
     def __init__(self, timeout_s: float | None) -> None:
         self.timeout_s = timeout_s
         self.spent_s = 0.0
-
-    @contextlib.contextmanager
-    def whole_run(self) -> Iterator[None]:
-        """Have what lies between the parts of a run, and what takes a failed one apart, come to an end, too."""
-        if self.timeout_s is None:
-            yield
-            return
-        before = supervision.watch_for(self.timeout_s + _BETWEEN_S)
-        try:
-            yield
-        finally:
-            supervision.watch_until(before)
 
     @property
     def left_s(self) -> float | None:

@@ -1,4 +1,4 @@
-"""What ends a process that no interrupt ends: code in C that never returns, an endless `__del__`.
+"""What ends a process that no interrupt ends: code in C that never returns.
 
 A thread of the interpreter that runs no Python (`faulthandler`) writes where the process is, and ends it; the process
 that started it says so. Only processes that have such a parent are ended so: those of a pool, and the child in which a
@@ -38,7 +38,6 @@ _HANDED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP)
 # Of the process, as the watch of faulthandler is: where it writes, and when this process is ended.
 _report: int | None = None
 _deadline = math.inf
-_is_command = False
 
 
 def end_with(parent: int) -> None:
@@ -83,17 +82,6 @@ def watch_for(limit_s: float) -> float:
     return watch_until(min(_deadline, time.monotonic() + limit_s + GRACE_S))
 
 
-def end_if_cut_short(code: int) -> None:
-    """End the child in which a command runs, where a limit or a signal ended that and the user was told.
-
-    What the program left, as in the frames of the error, could take for ever to be taken apart.
-    """
-    if _is_command and code in _CUT_SHORT:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
 def supervised(body: Callable[[], int], limit_s: float) -> int:
     """Call `body` in a child of this process, with a process group of its own; return its result there and here.
 
@@ -106,14 +94,12 @@ def supervised(body: Callable[[], int], limit_s: float) -> int:
     """
     import tempfile
 
-    global _is_command
     with tempfile.TemporaryFile() as report:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)  # what comes until it can be handed on waits
         parent, child = os.getpid(), os.fork()
         with suppress(OSError):
             os.setpgid(child, child)  # by both: neither can wait for the other
         if child == 0:
-            _is_command = True
             end_with(parent)
             report_to(os.dup(report.fileno()))
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)

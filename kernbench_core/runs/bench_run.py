@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.graph import Graph
     from kernbench_core.host.session import GraphEngine
+    from kernbench_core.runs.outputs import Outputs
     from kernbench_core.topology.configuration import Config
 
 
@@ -206,19 +207,6 @@ def tell_warnings(graph: Graph) -> None:
 
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
-    with wall.whole_run():
-        seen, result, answers, engine = _carried_out(request, on_progress, wall)
-    seen.so_far = None
-    _write_files(request, result, answers, engine)
-    return result
-
-
-def _carried_out(
-    request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime
-) -> tuple[_Watched, RunResult, Mapping[str, Any], GraphEngine]:
-    """Do all of a run but writing its files."""
-    from kernbench_core.runs.outputs import LaterExecutor, outputs_of
-
     began = time.perf_counter()
     seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
@@ -229,13 +217,8 @@ def _carried_out(
         with request.bench.importable():
             progress.begin("bench")
             engine.run(_program(request), request.values, name=request.bench.name)
-            executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)
             with wall.spent_on("computing the data"):
-                verification, ops = verdicts(request.options, engine, executor, progress, maker_of, request.check_ops)
-                outputs = outputs_of(engine.shared, engine.store, executor)
-                if request.options.outputs or (request.options.verify_data and request.out is not None):
-                    progress.begin("computing")
-                    outputs.compute()
+                found, outputs = _computed(request, engine, progress)
     except KeyboardInterrupt as stop:
         partial, _ = _result(request, engine, {}, began, interrupted=True)
         engine.close()
@@ -249,13 +232,26 @@ def _carried_out(
         raise LimitError("\n  ".join(lines)) from error
     progress.begin("summing")
     with wall.spent_on("summing up the run"):
-        found = {"verification": verification, "op_verification": ops, "computed_by": executor.computed_by}
         made, answers = _result(request, engine, found, began)
         result = attrs.evolve(made, outputs=outputs)
     _refuse(result, request.options)
     if request.files:
         progress.begin("writing")
-    return seen, result, answers, engine
+    _write_files(request, result, answers, engine)
+    return result
+
+
+def _computed(request: Request, engine: GraphEngine, progress: RunProgress) -> tuple[dict[str, Any], Outputs]:
+    """Return what the result says of data, verified where that is asked for, and what kernels wrote."""
+    from kernbench_core.runs.outputs import LaterExecutor, outputs_of
+
+    executor = LaterExecutor(engine.op_log, engine.store, engine.functions, request.backend)
+    verification, ops = verdicts(request.options, engine, executor, progress, maker_of, request.check_ops)
+    outputs = outputs_of(engine.shared, engine.store, executor)
+    if request.options.outputs or (request.options.verify_data and request.out is not None):
+        progress.begin("computing")
+        outputs.compute()
+    return {"verification": verification, "op_verification": ops, "computed_by": executor.computed_by}, outputs
 
 
 @attrs.define

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kernbench_core.plugins import Plugins, load_plugins, own_plugins
-from kernbench_core.process import interrupt, supervision
+from kernbench_core.process import supervision
 from tests.core.forked import soon_ended
 
 BENCH = """
@@ -209,52 +209,6 @@ def test_a_killed_supervisor_takes_the_run_with_it(folder: Any) -> None:
     process.kill()
     process.communicate(timeout=240)  # else somebody has its end of the pipes
     assert process.returncode == -signal.SIGKILL
-
-
-#: What never ends, in its third line, once a kernel that never ends is taken apart.
-TAKEN_APART = {
-    "__del__": """class Loops:
-    def __del__(self):
-        while True: pass
-def kernel(x, tl):
-    loops = {}
-    while True:
-        tl.load(x, shape=(4,))
-""",
-    "finally": """import contextlib
-def forever():
-    while True: pass
-def kernel(x, tl):
-    with contextlib.ExitStack() as stack:
-        stack.callback(forever)
-        while True:
-            tl.load(x, shape=(4,))
-""",
-}
-TAKEN_APART["__del__ of many"] = TAKEN_APART["__del__"].format("[Loops() for _ in range(9)]")
-TAKEN_APART["__del__"] = TAKEN_APART["__del__"].format("Loops()")
-
-
-@pytest.mark.parametrize("how", TAKEN_APART)
-def test_what_never_ends_where_a_run_is_taken_apart_is_ended(
-    folder: Any, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Behind its limit, where nothing is raised any more: the process is ended from outside, soon after."""
-    monkeypatch.setattr(supervision, "GRACE_S", 1.0)
-    monkeypatch.setattr(interrupt, "_BETWEEN_S", 0.0)
-    bench = "def bench(rt):\n    rt.launch(kernel, rt.zeros((64,)), grid=(1,))\n"
-    folder.write("k.py", TAKEN_APART[how] + bench)
-    ends = []
-
-    def carry_out(limit_s: float) -> str:
-        process = folder.fork("run", "k.py", "--topology", "tiny", "-q", "--timeout", f"{limit_s} s")
-        out, err = process.communicate(timeout=120)
-        ends.append((process.returncode, out))
-        return str(err)
-
-    where = f"in {folder.path}/k.py:3, in code that no interrupt ends"
-    assert limited(where, carry_out) == f"{LIMIT}{where}{END}"
-    assert ends[-1] == (5, "")
 
 
 def test_a_run_that_is_killed_says_so(folder: Any) -> None:
