@@ -45,30 +45,23 @@ INTERRUPTS: Final = (KeyboardInterrupt, WallTimeExceeded)
 
 
 class Termination:
-    """A handler of SIGTERM for the command line, which raises it; a second one soon after another is the same one.
+    """A handler of SIGTERM for the command line, which raises it once; `came` says whether it did.
 
     `timeout 60 kernbench …` sends one to the process and one to its group.
     """
 
-    _SAME_S = 1.0
-
     def __init__(self) -> None:
-        self._last: float | None = None
-
-    @property
-    def came(self) -> bool:
-        """Whether SIGTERM came."""
-        return self._last is not None
+        self.came = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raise what the signal is; called by Python when it comes."""
-        if self.is_another():
+        if self.is_first():
             raise Terminated
 
-    def is_another(self) -> bool:
-        """Note that the signal came; return whether it is another one than the last."""
-        before, self._last = self._last, time.monotonic()
-        return before is None or self._last - before > self._SAME_S
+    def is_first(self) -> bool:
+        """Note that the signal came; return whether it had not come before."""
+        before, self.came = self.came, True
+        return not before
 
 
 class Alarm:
@@ -131,7 +124,7 @@ class Alarm:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         handler = self._replaced.get(number)
-        if isinstance(handler, Termination) and not handler.is_another():
+        if isinstance(handler, Termination) and not handler.is_first():
             return
         self._came.add(number)
         if self._line is None:
