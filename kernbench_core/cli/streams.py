@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from typing import Any, TextIO
-
-_STDOUT, _STDERR = 1, 2
 
 
 class Lasting:
@@ -75,17 +73,3 @@ def lasting_streams() -> Iterator[Lasting]:
         out.flush()
         err.flush()
         sys.stdout, sys.stderr = before
-
-
-@contextmanager
-def prints_to_stderr() -> Iterator[None]:
-    """Have what is printed in the block go to standard error: by Python, a library in C, a program that is started."""
-    sys.stdout.flush()
-    kept = os.dup(_STDOUT)
-    os.dup2(_STDERR, _STDOUT)
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os.dup2(kept, _STDOUT)
-        os.close(kept)
