@@ -9,7 +9,6 @@ With --timeout the command runs in a child of the process that was started: see 
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import traceback
@@ -46,14 +45,6 @@ LOOK = {
     "theme": "default-slim", "default_string": "\\[default: {}]", "append_metavars_help_string": "{}",
     "options_table_help_sections": ["help", "required", "default"],
 }  # fmt: skip
-#: What the machine that we run on refuses: no room, too many open files, a name too long, not allowed.
-_REFUSALS = frozenset(
-    getattr(errno, name)
-    for name in (
-        "ENOSPC", "EDQUOT", "EFBIG", "EMFILE", "ENFILE", "ENAMETOOLONG", "ELOOP", "EROFS", "EACCES", "EPERM", "EIO",
-        "EAGAIN", "ETXTBSY", "EBUSY",
-    )
-)  # fmt: skip
 
 
 class AllCommands(CommandGroup):
@@ -171,7 +162,7 @@ def _report_error(shell: Shell, error: BaseException) -> int:
         return shell.fail(_TERMINATED, f"terminated{shell.interrupted}.")
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return shell.fail(_INTERRUPTED, f"interrupted{shell.interrupted}.")
-    if isinstance(error, OSError) and error.errno in _REFUSALS:
+    if isinstance(error, OSError) and error.strerror:  # what the machine that we run on refuses
         what = "a file or a process" if error.filename is None else repr(str(error.filename))
         told = f"{what} must be usable, but that failed with {error.strerror!r}"
         return shell.fail(2, f"{told}; make room, or name another.")
