@@ -143,20 +143,6 @@ def link_on_the_way(folder: Path, name: str) -> Path | None:
     return None
 
 
-@contextmanager
-def same_folder() -> Iterator[Path]:
-    """Give the current folder, which is that again when the block ends: a bench may change to another one."""
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        raise UsageError("the current folder must exist; change to another one.") from None
-    try:
-        yield here
-    finally:
-        with suppress(OSError):
-            os.chdir(here)
-
-
 def _named(error: OSError, path: Path) -> OSError:
     """Return an error that names what was to be written, not a temporary name."""
     return type(error)(error.errno, error.strerror, str(path))
