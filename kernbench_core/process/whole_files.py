@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -20,9 +19,8 @@ LONGEST_PATH: Final = 4096
 def check_file(what: str, path: Path, suffix: str = "") -> Path:
     """Return the absolute path that a file can be written to, of what a link points to; raise UsageError otherwise.
 
-    `what` is how a sentence begins: "trace file". It must end in `suffix`, and may be no part of another work of
-    kernbench, which a manifest beside it lists. Folders above it need not be there. Relative paths keep their meaning
-    when the current folder changes.
+    `what` is how a sentence begins: "trace file". It must end in `suffix`. Folders above it need not be there.
+    Relative paths keep their meaning when the current folder changes.
     """
     if not path.name.lower().endswith(suffix):
         raise UsageError(f"{what} {str(path)!r} must end in {suffix}; give such a name.")
@@ -35,22 +33,7 @@ def check_file(what: str, path: Path, suffix: str = "") -> Path:
         is_file = True
     if not is_file or not os.access(above, os.W_OK | os.X_OK):
         raise UsageError(f"{what} {str(path)!r} must be a file in a folder that can be written; give another one.")
-    if target.is_file() and any(_lists(folder, target) for folder in target.parents[:2]):
-        raise UsageError(f"{what} {str(path)!r} must be a file of its own, not one of a saved run; give another.")
     return target
-
-
-def _lists(folder: Path, file: Path) -> bool:
-    """Whether the manifest of a folder, if it has one, is or names a file."""
-    manifest = folder / "manifest.json"
-    if not manifest.is_file():
-        return False
-    try:
-        found = json.loads(manifest.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return file == manifest
-    names = found.get("files") if isinstance(found, dict) else None
-    return file == manifest or (isinstance(names, dict) and file.relative_to(folder).as_posix() in names)
 
 
 def is_file(path: Path) -> bool:

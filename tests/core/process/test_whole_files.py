@@ -194,25 +194,6 @@ def test_below_a_file_there_is_no_folder(tmp_path: Path, file: str, below: str) 
     assert str(caught.value) == f"trace file {path!r} must be in a folder, and {none!r} is none; give another one."
 
 
-def test_a_file_of_a_run_is_not_written_over(tmp_path: Path) -> None:
-    """Nor one in a folder of it, nor its manifest; others beside them are, and a manifest of somebody else."""
-    (tmp_path / "oplog").mkdir()
-    (tmp_path / "manifest.json").write_text('{"files": {"result.json": "", "oplog/a.json": ""}}')
-    for name in ("result.json", "oplog/a.json", "manifest.json", "beside.json"):
-        (tmp_path / name).touch()
-        if name == "beside.json":
-            assert check_file("trace file", tmp_path / name) == tmp_path / name
-            continue
-        with pytest.raises(UsageError) as caught:
-            check_file("trace file", tmp_path / name)
-        assert str(caught.value) == (
-            f"trace file {str(tmp_path / name)!r} must be a file of its own, not one of a saved run; give another."
-        )
-    for text in ("[]", "{", '{"files": 3}'):
-        (tmp_path / "manifest.json").write_text(text)
-        assert check_file("trace file", tmp_path / "result.json") == tmp_path / "result.json"
-
-
 def test_a_name_must_end_as_it_is_read(tmp_path: Path) -> None:
     """In any case of letters."""
     assert check_file("report", tmp_path / "A.HTML", ".html") == tmp_path / "A.HTML"
