@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, cast
 
@@ -58,27 +58,27 @@ def whole_file(path: Path, *, compress: bool = False) -> Iterator[IO[bytes]]:
     `path` cannot be made or written.
     """
     temporary = _temporary(path.parent)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(_made(path.parent))
-            stack.callback(temporary.unlink, missing_ok=True)
-            raw = temporary.open("xb")
-        except OSError as error:
-            raise UsageError(f"file {str(path)!r} must be in a folder that can be written: {error.strerror}.") from None
-        try:
-            with raw:
-                if compress:
-                    import gzip
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        raw = temporary.open("xb")
+    except OSError as error:
+        raise UsageError(f"file {str(path)!r} must be in a folder that can be written: {error.strerror}.") from None
+    try:
+        with raw, _packed(raw) if compress else nullcontext(raw) as out:
+            yield out
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise _named(error, path) from None
+    finally:
+        temporary.unlink(missing_ok=True)
 
-                    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                        yield cast("IO[bytes]", packed)
-                else:
-                    yield raw
-            if path.exists():
-                shutil.copymode(path, temporary)
-            temporary.replace(path)
-        except OSError as error:
-            raise _named(error, path) from None
+
+def _packed(raw: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    import gzip
+
+    return cast("AbstractContextManager[IO[bytes]]", gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -131,24 +131,10 @@ def _named(error: OSError, path: Path) -> OSError:
     return type(error)(error.errno, error.strerror, str(path))
 
 
-@contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder and those above it where they are not there; remove them when the block raises."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for each in missing:
-            with suppress(OSError):  # it may not be there, or hold what somebody else made meanwhile
-                each.rmdir()
-        raise
-
-
 def _put(new: Path, path: Path) -> None:
-    """Move a folder to `path`, with the folders above that; make none when that fails."""
-    with _made(path.parent):
-        new.rename(path)
+    """Move a folder to `path`, with the folders above that."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new.rename(path)
 
 
 def _merge(new: Path, path: Path, replaced: Collection[str]) -> None:
