@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
-
 from kernbench_core.engine.watchdog import Progress
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, MemoryMsg, MemoryReadMsg
 
@@ -20,24 +18,8 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch
 
 _LOOK_S = 0.25
-#: What is looked at when a host program waits again is not counted more often than this.
-_COUNT_S = 0.05
-#: At how many PEs of a launch the kernels are looked at, evenly spread.
-_MOST_LOOKED_AT = 64
-
-
-@frozen
-class RunStep:
-    """What a run does at a moment: a phase of it, `done` `of` `unit`s, and the part of it that is over."""
-
-    phase: str
-    what: str = ""
-    done: int | None = None
-    of: int | None = None
-    unit: str = ""
-    fraction: float | None = None
-    key: object = None
-    """What makes it another step than one of the same phase."""
+#: The phases of open requests; of several at once, a run is in the first.
+_PHASES = ("kernel", "launch", "device_to_host", "host_to_device")
 
 
 class RunProgress:
@@ -47,10 +29,10 @@ class RunProgress:
         self._on_progress = on_progress
         self._engine: GraphEngine | None = None
         self._first_open = 0
-        self._latest = Progress(0.0, 0, 0.0)
-        self._step = RunStep("")
+        self._latest = self._step = Progress(0.0, 0, 0.0)
+        #: What makes a step another one than one of the same phase.
+        self._key: object = None
         self._uncounted = 0
-        self._counted = 0.0
         self._began = self._step_began = self._looked = time.perf_counter()
 
     @property
@@ -67,7 +49,7 @@ class RunProgress:
     def begin(self, phase: str, of: int | None = None, unit: str = "") -> None:
         """Say that another step begins, `of` units long, if that is known."""
         self._uncounted = 0
-        self._report(RunStep(phase, done=None if of is None else 0, of=of, unit=unit, key=object()))
+        self._report(object(), phase, done=None if of is None else 0, of=of, unit=unit)
 
     def did(self, number: int) -> None:
         """Count so many units of the present step as over; it is told four times a second, and when all are."""
@@ -79,58 +61,51 @@ class RunProgress:
         if done >= step.of or time.perf_counter() - self._looked >= _LOOK_S:
             self._uncounted = 0
             of = max(done, step.of)  # what was dropped and is read again is computed once more
-            self._report(evolve(step, done=done, of=of, fraction=done / of))
+            self._report(self._key, step.phase, step.what, done, of, step.unit, done / of)
 
     def _host(self, runs: bool) -> None:
         """Tell that a host program goes on, whatever it does now, or what it waits for."""
         if runs:
-            self._report(RunStep("bench"))
+            self._report(None, "bench")
         elif self._engine is not None:
-            self._report(self._seen(self._engine, count=time.perf_counter() - self._counted >= _COUNT_S))
+            self._look(self._engine)
 
     def _simulated(self, tick: Progress) -> None:
         """Take note of where the simulation is; look at what it does, if that was long ago."""
         self._latest = tick
         now = time.perf_counter()
         if now - self._looked >= _LOOK_S and self._engine is not None:
-            self._report(self._seen(self._engine))
+            self._look(self._engine)
 
-    def _seen(self, engine: GraphEngine, count: bool = True) -> RunStep:
-        """Return what the oldest open request of the phase is, and how much of it is over, where that is to `count`.
-
-        The host program runs where there is none.
-        """
+    def _look(self, engine: GraphEngine) -> None:
+        """Report what the oldest open request of the phase is, or else that the host program runs."""
         requests = engine.shared.requests
         while self._first_open < len(requests) and requests[self._first_open].response is not None:
             self._first_open += 1
         waiting = [request for request in requests[self._first_open :] if request.response is None]
-        for phase in ("kernel", "launch", "device_to_host", "host_to_device"):
-            for request in waiting:
-                if _phase(request) == phase:
-                    if count:
-                        self._counted = time.perf_counter()
-                    return _step(phase, request, engine, count)
-        return RunStep("bench")
+        if not waiting:
+            self._report(None, "bench")
+            return
+        request = min(waiting, key=lambda each: _PHASES.index(_phase(each)))
+        self._report(request, _phase(request), *_part_over(request, engine))
 
-    def _report(self, step: RunStep) -> None:
+    def _report(
+        self, key: object, phase: str, what: str = "", done: int | None = None, of: int | None = None, unit: str = "",
+        fraction: float | None = None,
+    ) -> None:  # fmt: skip
         """Report a step, whose fraction does not go back."""
         now = self._looked = time.perf_counter()
-        if (step.phase, step.key) != (self._step.phase, self._step.key):
+        if (phase, key) != (self._step.phase, self._key):
             self._step_began = now
         elif self._step.fraction is not None:
-            step = evolve(step, fraction=max(self._step.fraction, step.fraction or 0.0))
-        self._step = step
+            fraction = max(self._step.fraction, fraction or 0.0)
+        latest, wall_s, step_s = self._latest, now - self._began, now - self._step_began
+        self._key = key
+        self._step = Progress(
+            latest.sim_ns, latest.events, wall_s, fraction, phase, what, done, of, unit, step_s, latest.events_per_s
+        )  # fmt: skip
         if self._on_progress is not None:
-            self._on_progress(
-                Progress(
-                    self._latest.sim_ns, self._latest.events, now - self._began, step.fraction, step.phase, step.what,
-                    step.done, step.of, step.unit, now - self._step_began, self._latest.events_per_s,
-                )
-            )  # fmt: skip
-
-
-def _name_of(launch: Launch) -> str:
-    return str(getattr(launch.kernel, "__name__", launch.kernel))
+            self._on_progress(self._step)
 
 
 def _phase(request: HostRequest) -> str:
@@ -141,16 +116,17 @@ def _phase(request: HostRequest) -> str:
     return "device_to_host" if isinstance(request, MemoryReadMsg) else "host_to_device"
 
 
-def _step(phase: str, request: HostRequest, engine: GraphEngine, count: bool) -> RunStep:
+def _part_over(
+    request: HostRequest, engine: GraphEngine
+) -> tuple[str, int | None, int | None, str, float | None]:
+    """Return the kernel of an open request, how many of how many units are over, and which part of it."""
     if isinstance(request, KernelLaunchMsg):
-        what = _name_of(request.launch)
-        if not count:
-            return RunStep(phase, what, key=request)
+        kernel = request.launch.kernel
         done, of, fraction = programs_done(request.launch, engine)
-        return RunStep(phase, what, done, of, "programs", fraction, request)
+        return str(getattr(kernel, "__name__", kernel)), done, of, "programs", fraction
     if isinstance(request, MemoryMsg) and request.nbytes and request.copied:
-        return RunStep(phase, "", request.copied, request.nbytes, "bytes", request.copied / request.nbytes, request)
-    return RunStep(phase, key=request)
+        return "", request.copied, request.nbytes, "bytes", request.copied / request.nbytes
+    return "", None, None, "", None
 
 
 def programs_done(launch: Launch, engine: GraphEngine) -> tuple[int, int, float | None]:
@@ -169,11 +145,9 @@ def programs_done(launch: Launch, engine: GraphEngine) -> tuple[int, int, float 
         elif pe in launch.started_ns and state is not None and state.launch is launch and state.runner is not None:
             running.append(state.runner)
     done += sum(runner.turn for runner in running)
-    looked_at = running[:: max(1, -(-len(running) // _MOST_LOOKED_AT))]
-    parts = [runner.part_done() for runner in looked_at]
-    known = [part for part in parts if part is not None]
-    first_round = len(known) < len(parts) and done < len(launch.programs)
+    known = [part for runner in running if (part := runner.part_done()) is not None]
+    first_round = len(known) < len(running) and done < len(launch.programs)
     if not of or first_round or not (done or any(known)):
         return done, of, None
-    part = (done + sum(known) * len(running) / max(1, len(parts))) / of
+    part = (done + sum(known)) / of
     return done, of, part if done == of else min(0.99, part)
