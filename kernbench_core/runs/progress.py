@@ -28,7 +28,7 @@ _STREAMS = ("stdout", "stderr")
 class ProgressDisplay:
     """Draw progress while a run is under way; a context manager that shows nothing when `stream` is no terminal.
 
-    What is shown never goes back. Whatever is printed to a terminal meanwhile stands above the line; where rows go into
+    Whatever is printed to a terminal meanwhile stands above the line; where rows go into
     a pipe whose reader prints them there, one may stand behind the line. `breakpoint()` takes the line away for the
     rest of the run, so that the debugger has the terminal.
     """
@@ -84,25 +84,8 @@ class ProgressDisplay:
         self.stop()
 
     def update(self, progress: Progress) -> None:
-        """Take note of how far the run is; cheap, called by whoever runs.
-
-        In one step the fraction does not go back; another phase is another step, and so is one that took less long.
-        """
-        latest, self._updated = self.latest, self._clock()
-        fraction, again = progress.fraction, (progress.phase, progress.what, progress.unit)
-        same = again == (latest.phase, latest.what, latest.unit) and (
-            not progress.phase or progress.step_s >= latest.step_s
-        )
-        if same and latest.fraction is not None:
-            fraction = latest.fraction if fraction is None else max(latest.fraction, fraction)
-        self.latest = attrs.evolve(
-            progress,
-            sim_ns=max(latest.sim_ns, progress.sim_ns),
-            events=max(latest.events, progress.events),
-            wall_s=max(latest.wall_s, progress.wall_s),
-            step_s=max(latest.step_s, progress.step_s) if same else progress.step_s,
-            fraction=fraction,
-        )
+        """Take note of how far the run is; cheap, called by whoever runs."""
+        self.latest, self._updated = progress, self._clock()
 
     def forms(self) -> tuple[str, ...]:
         """Return what stands behind the title, the longest form first; a sub-class may say something else."""

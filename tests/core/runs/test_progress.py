@@ -1,4 +1,4 @@
-"""Progress is shown in a terminal only, never goes back, and gives way to a debugger."""
+"""Progress is shown in a terminal only, and gives way to a debugger."""
 
 from __future__ import annotations
 
@@ -49,25 +49,6 @@ def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) 
             time.sleep(0.02)
     assert "gemm" in stream.getvalue()
     assert "gemm  kernel add_kernel  25%  0:00  12.5 us  80 k events/s" in stream.getvalue()
-
-
-def test_what_is_shown_never_goes_back() -> None:
-    """An update with smaller numbers does not turn the display back; another step begins at its own part."""
-    display = ProgressDisplay("gemm", io.StringIO())
-    display.update(Progress(10.0, 100, 1.0, 0.5))
-    display.update(Progress(5.0, 200, 0.5, 0.25))
-    latest = display.latest
-    assert (latest.sim_ns, latest.events, latest.wall_s, latest.fraction) == (10.0, 200, 1.0, 0.5)
-    display.update(Progress(11.0, 200, 2.0, 0.6, "kernel", "k", step_s=1.0))
-    display.update(Progress(12.0, 200, 3.0, None, "kernel", "k", step_s=2.0))
-    assert display.latest.fraction == 0.6
-    for step in (
-        Progress(12.0, 200, 3.0, 0.1, "kernel", "other", step_s=2.0),
-        Progress(12.0, 200, 4.0, 0.05, "kernel", "other", step_s=0.5),  # the next launch of it
-        Progress(12.0, 200, 5.0, None, "device_to_host", step_s=0.0),
-    ):
-        display.update(step)
-        assert display.latest.fraction == step.fraction
 
 
 def test_the_clock_goes_on_while_nothing_is_told() -> None:
