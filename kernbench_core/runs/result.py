@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,7 +40,7 @@ class Recorded:
 class RunResult(GivenByCorrectness, Pictured):
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
 
-    Results are equal where all values are but wall times; `outputs`, which follow from the rest, are not compared. A
+    Results are equal where what `--json` prints is, but wall times, and `outputs`, which follow from the rest. A
     pickled result, or one from the cache, has its figures, launches, links, ops and the outputs that were computed;
     `op_log` and `store` stay behind.
 
@@ -259,15 +258,13 @@ class RunResult(GivenByCorrectness, Pictured):
             f"{self.timing.ops} ops, {self.events} events, {verdict}{hazards}{note}>"
         )
 
-    def _values(self) -> tuple[Any, ...]:
+    def _compared(self) -> dict[str, object]:
         """Return all that makes two results equal."""
-        apart = ("wall_s", "timing", "outputs", "_recorded", "asked", "parts", "_op_log_sha256", "_manifest")
-        own = (_settled(getattr(self, field.name)) for field in attrs.fields(RunResult) if field.name not in apart)
-        parts = {name: _settled(each) for name, each in self.parts.items() if name != "cached"}
-        return (attrs.evolve(self.timing, wall_s=0.0), parts, _settled(self.manifest), *own)
+        apart = ("wall_s", "from_cache", "outputs")
+        return {name: value for name, value in self.to_json().items() if name not in apart}
 
     def __eq__(self, other: object) -> bool:
-        return self._values() == other._values() if isinstance(other, RunResult) else NotImplemented
+        return self._compared() == other._compared() if isinstance(other, RunResult) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.bench, self.topology, self.total_ns, self.op_log_sha256))
@@ -280,21 +277,6 @@ class RunResult(GivenByCorrectness, Pictured):
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
-
-
-def _settled(value: Any) -> Any:
-    """Return a value with one and the same NaN everywhere, which a tuple finds equal, as it is the same object."""
-    if isinstance(value, float):
-        return math.nan if math.isnan(value) else value
-    if isinstance(value, Mapping):
-        return {key: _settled(each) for key, each in value.items()}
-    if isinstance(value, tuple | list):
-        return tuple(map(_settled, value))
-    from kernbench_core.compute.verification import Verification  # a run without data does not load it
-
-    if isinstance(value, Verification | Correctness):
-        return tuple(_settled(getattr(value, each.name)) for each in attrs.fields(type(value)) if each.eq)
-    return value
 
 
 def _left_behind(what: str, instead: str) -> UsageError:
