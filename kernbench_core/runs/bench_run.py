@@ -29,7 +29,7 @@ from kernbench_core.runs.options import RunCall, RunOptions, signature_of
 from kernbench_core.runs.part_faults import observers_of, surround
 from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
-from kernbench_core.runs.result import Recorded, RunResult
+from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import python_reads, verdicts
 
@@ -373,7 +373,8 @@ def _result(
         wall_s=time.perf_counter() - began,
         op_log_sha256=None if interrupted else engine.op_log,
         manifest=manifest.to_json(),
-        recorded=Recorded(engine.op_log, engine.store),
+        op_log=engine.op_log,
+        store=engine.store,
         correctness=correctness,
         rows=engine.rows,
         parts=_kept(request, answers),

@@ -28,14 +28,6 @@ PHASES = ("host_to_device", "launch", "kernel", "device_to_host")
 _Answer = TypeVar("_Answer")
 
 
-@attrs.frozen(eq=False)
-class Recorded:
-    """What phase 1 recorded, while it is there."""
-
-    op_log: OpLog | None
-    store: MemoryStore | None
-
-
 @attrs.frozen(repr=False, eq=False)
 class RunResult(GivenByCorrectness, Pictured):
     """One finished (or interrupted) run. `to_json` gives what `--json` prints.
@@ -68,7 +60,8 @@ class RunResult(GivenByCorrectness, Pictured):
     wall_s: float
     _op_log_sha256: str | OpLog | None
     _manifest: Mapping[str, Any]
-    _recorded: Recorded
+    _op_log: OpLog | None
+    _store: MemoryStore | None
     correctness: Correctness = attrs.field(factory=Correctness)
     rows: tuple[Row, ...] = attrs.field(default=(), converter=listed)
     outputs: Outputs = attrs.field(factory=lambda: Outputs(None))
@@ -80,16 +73,16 @@ class RunResult(GivenByCorrectness, Pictured):
     @property
     def op_log(self) -> OpLog:
         """What phase 1 recorded; UsageError where the result was unpickled, or is from the cache."""
-        if self._recorded.op_log is None:
+        if self._op_log is None:
             raise _left_behind("op log", "r.ops has its columns")
-        return self._recorded.op_log
+        return self._op_log
 
     @property
     def store(self) -> MemoryStore:
         """What memory holds at the end; UsageError where the result was unpickled, or is from the cache."""
-        if self._recorded.store is None:
+        if self._store is None:
             raise _left_behind("memory store", "r.outputs has what was computed of it")
-        return self._recorded.store
+        return self._store
 
     @property
     def op_log_sha256(self) -> str | None:
@@ -272,7 +265,7 @@ class RunResult(GivenByCorrectness, Pictured):
     def __getstate__(self) -> dict[str, Any]:
         """Leave op log and store behind."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
-        return {**found, "_recorded": Recorded(None, None), "_op_log_sha256": self.op_log_sha256}
+        return {**found, "_op_log": None, "_store": None, "_op_log_sha256": self.op_log_sha256}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

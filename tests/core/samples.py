@@ -12,7 +12,7 @@ from kernbench_builtin.machines.figures.tables import RunTables
 from kernbench_core.compute.verification import Verification
 from kernbench_core.host.timing import LateStart, NotModelled, ResourceUse, TimingResult
 from kernbench_core.runs.answers import Correctness
-from kernbench_core.runs.result import Recorded, RunResult
+from kernbench_core.runs.result import RunResult
 
 TIMING = TimingResult(
     total_ns=412_300.0,
@@ -55,7 +55,8 @@ def make_result(verification: Verification | None = RIGHT, **changed: Any) -> Ru
         "wall_s": 3.25,
         "op_log_sha256": "ab" * 32,
         "manifest": {"schema": "kernbench.manifest/1"},
-        "recorded": Recorded(SimpleNamespace(), SimpleNamespace()),  # type: ignore[arg-type]
+        "op_log": SimpleNamespace(),
+        "store": SimpleNamespace(),
     }
     changed = {"verification": verification, **changed}
     own = {name: changed.pop(name) for name in attrs.fields_dict(Correctness) if name in changed}

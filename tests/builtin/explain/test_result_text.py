@@ -19,7 +19,7 @@ from kernbench_builtin.machines.figures.tables import figures_of_session
 from kernbench_core.compute.on_demand import HostReads
 from kernbench_core.host.statistics import Statistic
 from kernbench_core.host.timing import ResourceUse, TimingResult
-from kernbench_core.runs.result import Recorded, RunResult, json_text
+from kernbench_core.runs.result import RunResult, json_text
 from kernbench_core.runs.text_report import make_console
 from tests.core.toy_machine import toy_engine
 
@@ -208,7 +208,7 @@ def test_statistics_are_in_the_table_and_in_the_object() -> None:
         out = io.StringIO()
         result = RunResult(
             bench="b", params={}, topology="toy", device="all", timing=timing, wall_s=0.0,
-            op_log_sha256=None, manifest={}, recorded=Recorded(engine.op_log, engine.store),
+            op_log_sha256=None, manifest={}, op_log=engine.op_log, store=engine.store,
             parts={"figures": figures_of_session(engine)},
         )  # fmt: skip
         print_result(result, Console(file=out, width=80))
