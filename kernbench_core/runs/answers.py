@@ -30,11 +30,14 @@ class GivenByCorrectness:
 
     __slots__ = ()
 
+    verified: bool | None
     ops_verified: bool | None
+    right: bool
     max_abs_error: float | None
     verification: Verification | None
     op_verification: Verification | None
     failures: tuple[str, ...]
+    hazards: tuple[Hazard, ...]
     outside: tuple[OutsideAccess, ...]
     branch_values: BranchValues
     host_reads: HostReads

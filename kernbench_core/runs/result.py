@@ -18,7 +18,6 @@ from kernbench_core.units import finite, format_time
 if TYPE_CHECKING:
     from kernbench_core.host.rows import Row
     from kernbench_core.host.timing import NotModelled, ResourceUse, TimingResult
-    from kernbench_core.memory.hazard import Hazard
     from kernbench_core.oplog.log import OpLog
     from kernbench_core.values.memory_store import MemoryStore
 
@@ -127,21 +126,6 @@ class RunResult(GivenByCorrectness, Pictured):
     def warnings(self) -> tuple[str, ...]:
         """What of the machine is beyond the hardware of today, or was taken for something else: a sentence each."""
         return self.timing.warnings
-
-    @property
-    def verified(self) -> bool | None:
-        """Whether every checked tensor is right; None when that was not asked for, or no tensor is checked."""
-        return self.correctness.verified
-
-    @property
-    def right(self) -> bool:
-        """Whether nothing that was verified is wrong."""
-        return self.correctness.right
-
-    @property
-    def hazards(self) -> tuple[Hazard, ...]:
-        """Uses of memory that nothing orders."""
-        return self.correctness.hazards
 
     @property
     def from_cache(self) -> bool:
