@@ -26,7 +26,6 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.part_faults import observers_of, surround
 from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import RunResult
@@ -151,7 +150,7 @@ def run(*args: Any, **given: Any) -> RunResult:
         for part in request.parts:
             with part_blamed(part, plugins.run_parts):
                 part.begin(request)
-            make = functools.partial(surround, part, make, plugins.run_parts)
+            make = functools.partial(part.around, make)
         result = make()
         if request.out is not None and (why := request.out.only_in_memory(request)):
             warnings.warn(why, KernbenchWarning, stacklevel=2)
@@ -210,8 +209,7 @@ def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, 
     began = time.perf_counter()
     seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
     progress = RunProgress(seen.progressed if seen.parts else on_progress)
-    observers = list(observers_of(request.parts, request.plugins.run_parts))
-    engine = _engine(request, observers, progress, wall)
+    engine = _engine(request, _observers(request), progress, wall)
     seen.so_far = lambda: _result(request, engine, {}, began, interrupted=True)
     try:
         with request.bench.importable():
@@ -276,6 +274,15 @@ def _program(request: Request) -> Callable[..., Any]:
     options: dict[str, Any] = {name: getattr(request.options, name) for name in OF_TRIALS}
     trial = functools.partial(run, topology=request.config.data, plugins=request.plugins, **options)
     return request.bench.host_program(request.options.launch_grid, trial)
+
+
+def _observers(request: Request) -> list[RunObserver]:
+    """Ask the parts of a run who looks on."""
+    found = []
+    for part in request.parts:
+        with part_blamed(part, request.plugins.run_parts):
+            found.append(part.observer())
+    return [each for each in found if each is not None]
 
 
 def _engine(request: Request, observers: Sequence[RunObserver], progress: RunProgress, wall: WallTime) -> GraphEngine:
