@@ -27,7 +27,6 @@ from kernbench_core.errors import SanityError
 from kernbench_core.host import GraphEngine, resource_uses
 from kernbench_core.kernel import op_functions
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process import few_collections
 from kernbench_core.runs import open_backend
 from kernbench_core.topology import design_of
 from kernbench_core.units import format_time
@@ -110,13 +109,12 @@ def measure(
     Raise the KernbenchError of whatever goes wrong in the run, and SanityError for a time below the lower bound.
     """
     began = time.perf_counter()
-    with few_collections():
-        engine, ran = simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
-        assert ran.handle is not None
-        ns = elapsed_ns(ran.handle)
-        _check_bound(case, machine, ran.algorithm, ns)
-        verdict = ran.check(engine, open_backend(plugins, backend)) if checked else None
-        binds, link = _busiest(engine, ns)
+    engine, ran = simulated(case, machine, plugins, data=checked, limits=limits, on_progress=on_progress)
+    assert ran.handle is not None
+    ns = elapsed_ns(ran.handle)
+    _check_bound(case, machine, ran.algorithm, ns)
+    verdict = ran.check(engine, open_backend(plugins, backend)) if checked else None
+    binds, link = _busiest(engine, ns)
     if verdict is not None and verdict.wrong and len(engine.op_log) <= _MOST_EXPLAINED:
         verdict = evolve(verdict, failures=(*verdict.failures, *_explained(case, machine, plugins)))
     return Measured(

@@ -26,7 +26,6 @@ from kernbench_ccl.prove.algorithm_check import (
 from kernbench_ccl.prove.kernel_prints import KernelPrints
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.plugins import Plugins, load_plugins
-from kernbench_core.process import few_collections
 
 _LOOK_S = 0.25
 _MUCH = 1000
@@ -123,7 +122,7 @@ def _proved(algorithm: Algorithm, task: Task, count: _Count, prints: KernelPrint
         count.say(task.spelt(network))
         count.done += 1
 
-    with redirect_stdout(prints), few_collections():
+    with redirect_stdout(prints):
         found = prove_ranks(algorithm, task.wanted.networks or (), task.world, task.wanted, report)
     count.done = before + task.cases
     return found
@@ -205,5 +204,4 @@ def _prove_remotely(task: Task) -> tuple[Ranks, ...]:
     with redirect_stdout(_kernel_prints()):
         algorithm = _opened(task.algorithm, task.collective)
         wanted = evolve(task.wanted, registry=_plugins().networks)
-        with few_collections():
-            return prove_ranks(algorithm, wanted.networks or (), task.world, wanted)
+        return prove_ranks(algorithm, wanted.networks or (), task.world, wanted)

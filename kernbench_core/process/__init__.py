@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from kernbench_core.package import door
 
 if TYPE_CHECKING:
-    from kernbench_core.process.collection import few_collections as few_collections
     from kernbench_core.process.collection import garbage_left as garbage_left
     from kernbench_core.process.collection import no_automatic_collection as no_automatic_collection
     from kernbench_core.process.interrupt import INTERRUPTS as INTERRUPTS

@@ -80,14 +80,3 @@ _UNSEEN: Final = _Unseen()
 def _has_frozen() -> bool:
     """Say whether there are objects that somebody froze and that would thaw here; they are counted one by one."""
     return gc.get_freeze_count() > 0
-
-
-@contextmanager
-def few_collections(objects: int = 100_000) -> Iterator[None]:
-    """Look for cyclic garbage after so many new objects only, and then as often as before."""
-    before = gc.get_threshold()
-    gc.set_threshold(max(objects, before[0]), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kernbench_core.process.collection import few_collections, no_automatic_collection
+from kernbench_core.process.collection import no_automatic_collection
 
 
 @pytest.mark.parametrize("was_on", [True, False])
@@ -64,17 +64,6 @@ def test_what_was_made_without_looks_is_old_and_gone_through_when_there_is_much(
     found, *rest = done.stdout.split()
     assert rest == ["True", "True"]
     assert (int(found) > 0) is freeze
-
-
-def test_fewer_collections_are_for_a_while_and_never_more() -> None:
-    """The threshold of the youngest objects is raised, never lowered, and is back whatever happens in between."""
-    before = gc.get_threshold()
-    with pytest.raises(KeyError), few_collections(before[0] + 5):
-        assert gc.get_threshold() == (before[0] + 5, *before[1:])
-        with few_collections(1):
-            assert gc.get_threshold()[0] == before[0] + 5
-        raise KeyError
-    assert gc.get_threshold() == before
 
 
 _LEFT = """
