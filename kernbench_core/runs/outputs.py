@@ -86,19 +86,19 @@ class Outputs(Mapping[str, "Array"], Pictured):
     __hash__ = None  # type: ignore[assignment]  # it holds arrays
 
     def __init__(
-        self, find: Callable[[], Mapping[str, DeviceTensor]] | None, computed: Mapping[str, Array] | None = None
+        self, find: Callable[[], Mapping[str, DeviceTensor]] | None, shapes: dict[str, Any] | None = None
     ) -> None:
         self._find = find
-        self._computed = dict(computed or {})
+        self._computed: dict[str, Array] = {}
         self._known: Mapping[str, DeviceTensor | None] | None = None
-        #: What `to_json` says, where a result was unpickled.
-        self._shapes: dict[str, Any] | None = None
+        #: What `to_json` says, where a result was unpickled, or has no data.
+        self._shapes = shapes
 
     @property
     def tensors(self) -> Mapping[str, DeviceTensor | None]:
         """What kernels wrote, by name, with shape and dtype; None where a result was unpickled."""
         if self._known is None:
-            self._known = dict.fromkeys(self._computed) if self._find is None else self._find()
+            self._known = {} if self._find is None else self._find()
         return self._known
 
     def __getitem__(self, name: str) -> Array:
@@ -150,12 +150,15 @@ class Outputs(Mapping[str, "Array"], Pictured):
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        names = dict.fromkeys(self.tensors)
-        return {"_find": None, "_computed": self._computed, "_known": names, "_shapes": self.to_json()}
+        shapes = self.to_json()
+        return {"_find": None, "_computed": self._computed, "_known": dict.fromkeys(shapes), "_shapes": shapes}
 
     def __repr__(self) -> str:
-        told = [f"{name!r}: {self._describe(name)}" for name in [*self.tensors][:_SHOWN]]
-        more = [f"… {len(self) - _SHOWN} more"] if len(self) > _SHOWN else []
+        if self._find is _no_data:
+            return "<Outputs: none, as the run keeps shapes only>"
+        names = [*self.to_json()]
+        told = [f"{name!r}: {self._describe(name)}" for name in names[:_SHOWN]]
+        more = [f"… {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
         return f"<Outputs {{{', '.join([*told, *more])}}}>"
 
     def _describe(self, name: str) -> str:
@@ -163,35 +166,10 @@ class Outputs(Mapping[str, "Array"], Pictured):
         return "not computed yet" if array is None else f"{array.dtype}{list(array.shape)}"
 
 
-class NoOutputs(Outputs):
-    """The outputs of a run that keeps shapes only: there are none to look at."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-
-    @property
-    def tensors(self) -> Mapping[str, DeviceTensor | None]:
-        """Raise NoDataError: without data nobody knows what was written."""
-        raise NoDataError("the outputs have no data in a run that keeps shapes only; leave out data=False.")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_find": None, "_computed": {}, "_known": None, "_shapes": {}}
-
-    def _repr_html_(self) -> None:
-        """Return nothing, so that the repr is shown."""
-
-    def __repr__(self) -> str:
-        return "<Outputs: none, as the run keeps shapes only>"
-
-
 def outputs_of(shared: Shared, store: MemoryStore, executor: LaterExecutor) -> Outputs:
     """Return what the kernels of a run that is over wrote; who wrote what is found out when that is asked."""
     if not store.data:
-        return NoOutputs()
+        return Outputs(_no_data, {})
     kept, given, made = _Kept(store, executor), _parameters(shared), dict(shared.tensors)
 
     def find() -> dict[str, DeviceTensor]:
@@ -203,6 +181,10 @@ def outputs_of(shared: Shared, store: MemoryStore, executor: LaterExecutor) -> O
         return found
 
     return Outputs(find)
+
+
+def _no_data() -> Mapping[str, DeviceTensor]:
+    raise NoDataError("the outputs have no data in a run that keeps shapes only; leave out data=False.")
 
 
 def _free(name: str, taken: Mapping[str, object]) -> str:

@@ -128,8 +128,8 @@ def _of_run(result: RunResult) -> str | None:
 
 
 @picture.register
-def _of_outputs(outputs: Outputs) -> str:
-    return tensors_cell(outputs.tensors)
+def _of_outputs(outputs: Outputs) -> str | None:
+    return tensors_cell(outputs.tensors) if outputs.to_json() else None
 
 
 def tensors_cell(tensors: Mapping[str, DeviceTensor | None]) -> str:
