@@ -402,7 +402,7 @@ def _kept(request: Request, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 def manifest_of(request: Request, op_log_sha256: str | None) -> Manifest:
     """Say how to run again what was asked for, and the op log that it gave."""
-    copied = request.keeps_inputs
+    copied = request.out is not None
     depends = {"depends": request.depends} if request.depends else {}
     return Manifest(
         bench=describe_bench(request.bench, copied=copied, inputs=request.inputs.kept) | depends,

@@ -73,11 +73,6 @@ class Request:
         own = () if self.out is None else ("out",)
         return tuple(f"--{name}" for name in (*own, *(name for part in self.parts for name in part.files)))
 
-    @property
-    def keeps_inputs(self) -> bool:
-        """Whether the sources and inputs are kept beside the manifest."""
-        return self.out is not None
-
 
 class RunFolder(Protocol):
     """A folder that a run is to be written to; `path` is where links lead to."""

@@ -30,8 +30,7 @@ def test_names_become_what_they_stand_for(toy: ModuleType, tmp_path: Path, monke
     assert (found.topology, found.inputs.folders) == ("one.yaml", (tmp_path,))
     assert [part.files for part in found.parts] == [{"note": tmp_path / "t.txt"}]
     assert found.out is not None and found.out.path == tmp_path / "o"
-    assert found.keeps_inputs
-    assert not request(toy, tmp_path, "toy", "my/one.yaml").keeps_inputs
+    assert request(toy, tmp_path, "toy", "my/one.yaml").out is None
     assert request(toy, tmp_path, "toy", "my/one.yaml").topology == "my/one.yaml"
     assert not any(tmp_path.glob("[to]*.*")) and not (tmp_path / "o").exists()
 
