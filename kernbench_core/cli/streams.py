@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -25,20 +25,12 @@ class Lasting:
 
     def write(self, text: str) -> int:
         """Write a text, if anything can be written."""
-        if self._fault is None:
-            try:
-                self._stream.write(text)
-            except OSError as error:
-                self._drop(error)
+        self._do(self._stream.write, text)
         return len(text)
 
     def flush(self) -> None:
         """Write what is kept until now, if anything can be written."""
-        if self._fault is None:
-            try:
-                self._stream.flush()
-            except OSError as error:
-                self._drop(error)
+        self._do(self._stream.flush)
 
     def told(self) -> str | None:
         """Say why what was written is not whole; None where it is, or where its reader has gone."""
@@ -50,12 +42,16 @@ class Lasting:
             "room or write elsewhere."
         )
 
-    def _drop(self, error: OSError) -> None:
-        """Have what Python still keeps, and writes as it ends, go nowhere."""
-        self._fault = error
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+    def _do(self, write: Callable[..., object], *text: str) -> None:
+        """Write; after a first fault, have what Python still keeps, and writes as it ends, go nowhere."""
+        if self._fault is None:
+            try:
+                write(*text)
+            except OSError as error:
+                self._fault = error
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
@@ -27,11 +26,7 @@ def check_file(what: str, path: Path, suffix: str = "") -> Path:
     target = Path(os.path.realpath(path))
     for each in (path, target):
         above = folder_above(f"{what} {str(path)!r}", each)
-    try:
-        is_file = stat.S_ISREG(target.stat().st_mode)
-    except FileNotFoundError:
-        is_file = True
-    if not is_file or not os.access(above, os.W_OK | os.X_OK):
+    if (target.exists() and not target.is_file()) or not os.access(above, os.W_OK | os.X_OK):
         raise UsageError(f"{what} {str(path)!r} must be a file in a folder that can be written; give another one.")
     return target
 
