@@ -12,13 +12,24 @@ import rich_click as click
 
 from kernbench_builtin.compare.limit import SlowerLimit, slower_limit
 from kernbench_core.cli.option_types import completed_by, whole
-from kernbench_core.cli.options import COMPONENTS, JSON, PARAMS, QUIET, SETS, TOPOLOGY, Declared, with_parameters
-from kernbench_core.cli.run import Look, run_options
+from kernbench_core.cli.options import (
+    COMPONENTS,
+    JSON,
+    PARAMS,
+    QUIET,
+    SETS,
+    TOPOLOGY,
+    Declared,
+    record_options,
+    with_parameters,
+)
+from kernbench_core.cli.run import Look
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
 from kernbench_core.process.terminal import shown
+from kernbench_core.runs.options import RunCall
 
 if TYPE_CHECKING:
     from kernbench_builtin.compare import RunComparison
@@ -62,7 +73,7 @@ class DiffCommand(RunCommand):
 )
 @Declared("--report", metavar="FILE", help="Write an HTML page of both runs, side by side.")
 @with_parameters(JSON, QUIET)
-@run_options(but=_NOT_HERE)
+@record_options(RunCall, but=_NOT_HERE)
 @click.pass_context
 def diff(
     context: click.Context, /, what: tuple[str, ...], top: int, limit: SlowerLimit | None, report: str | None,

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from kernbench_builtin.machines.figures.part import check_links
-from kernbench_core.cli.options import JSON, QUIET, VERBOSE, with_parameters, with_parts
-from kernbench_core.cli.run import INTERRUPTED, run_options, tell_interruption
+from kernbench_core.cli.options import JSON, QUIET, VERBOSE, record_options, with_parameters, with_parts
+from kernbench_core.cli.run import INTERRUPTED, tell_interruption
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
+from kernbench_core.runs.options import RunCall
 
 if TYPE_CHECKING:
     from kernbench_builtin.triton.session import TritonRun
@@ -85,7 +86,7 @@ class ScriptCommand(GroupedCommand):
 @click.option(
     "--points", type=click.IntRange(0), metavar="N", help="Run the first N points of each triton.testing benchmark."
 )
-@run_options(but=_NOT_OF_SCRIPTS)
+@record_options(RunCall, but=_NOT_OF_SCRIPTS)
 @JSON.but(help="Print one JSON object; the script's output goes to stderr.")
 @with_parameters(QUIET, VERBOSE)
 @click.pass_context

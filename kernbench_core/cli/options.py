@@ -119,14 +119,14 @@ def with_parts(
     return [*own[:at], *theirs, *own[at:]]
 
 
-def _declared(record: type[OptionRecord]) -> list[Declared]:
-    fields = attrs.fields_dict(record)
-    return [option_of(name, option, fields[name].default) for name, option in command_options(record).items()]
+def _declared(record: type[OptionRecord], but: Sequence[str] = ()) -> list[Declared]:
+    fields, options = attrs.fields_dict(record), command_options(record)
+    return [option_of(name, option, fields[name].default) for name, option in options.items() if name not in but]
 
 
-def part_options(record: type[OptionRecord]) -> Callable[[Callable[..., Any]], Any]:
-    """Give a command the options of a part of runs."""
-    return with_parameters(*_declared(record))
+def record_options(record: type[OptionRecord], but: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Any]:
+    """Give a command the options of a record, under the names of its fields, `but` some."""
+    return with_parameters(*_declared(record, but))
 
 
 def grouped(title: str, *declared: Declared) -> list[Declared]:

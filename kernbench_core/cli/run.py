@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,12 +12,12 @@ import attrs
 import rich_click as click
 
 from kernbench_core.cli.option_types import completed_by
-from kernbench_core.cli.options import JSON, PARAMS, QUIET, VERBOSE, option_of, with_parameters
+from kernbench_core.cli.options import JSON, PARAMS, QUIET, VERBOSE, record_options, with_parameters
 from kernbench_core.cli.run_help import RunCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
 from kernbench_core.process.interrupt import doing
-from kernbench_core.runs.options import RunCall, command_options
+from kernbench_core.runs.options import RunCall
 
 if TYPE_CHECKING:
     from kernbench_core.runs.bench_run import RunInterrupted
@@ -44,23 +44,10 @@ class Look:
             raise UsageError("options -q and -v exclude each other; give one of them.")
 
 
-def run_options(but: Sequence[str] = ()) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Give a command the options of `RunCall`, under the names of its fields, `but` some."""
-
-    def decorate(command: Callable[..., object]) -> Callable[..., object]:
-        fields = {field.name: field for field in attrs.fields(RunCall)}
-        for name, option in reversed(list(command_options(RunCall).items())):  # the last that decorates stands first
-            if name not in but:
-                command = option_of(name, option, fields[name].default)(command)
-        return command
-
-    return decorate
-
-
 @click.command(cls=RunCommand, epilog=_EXAMPLES)
 @click.argument("bench", metavar="BENCH", shell_complete=completed_by("benches"))
 @PARAMS
-@run_options()
+@record_options(RunCall)
 @with_parameters(JSON, QUIET, VERBOSE)
 @click.pass_obj
 def run(

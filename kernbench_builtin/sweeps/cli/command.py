@@ -8,8 +8,7 @@ import rich_click as click
 
 from kernbench_builtin.sweeps.shaken import ShakeOptions
 from kernbench_core.cli.option_types import completed_by, duration, whole
-from kernbench_core.cli.options import JSON, QUIET, Declared, grouped, part_options, with_parameters
-from kernbench_core.cli.run import run_options
+from kernbench_core.cli.options import JSON, QUIET, Declared, grouped, record_options, with_parameters
 from kernbench_core.cli.run_help import GroupedCommand
 from kernbench_core.cli.shell import Shell
 from kernbench_core.errors import UsageError
@@ -66,8 +65,8 @@ _NOT_OF_POINTS = tuple(name for name, option in command_options(RunCall).items()
     Declared("--retry-changed", is_flag=True, help="Run points with changed files or code again."),
     Declared("--cached", is_flag=True, default=None, help="Take points from the user's cache, and store them there."),
 ))  # fmt: skip
-@run_options(but=_NOT_OF_POINTS)
-@part_options(ShakeOptions)
+@record_options(RunCall, but=_NOT_OF_POINTS)
+@record_options(ShakeOptions)
 @with_parameters(JSON, QUIET)
 @click.pass_obj
 def sweep(
