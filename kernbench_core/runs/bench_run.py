@@ -26,14 +26,13 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, RunPart, maker_of, part_blamed, parts_of, split_options
+from kernbench_core.runs.parts import Request, maker_of, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import python_reads, verdicts
 
 if TYPE_CHECKING:
-    from kernbench_core.engine.engine import RunObserver
     from kernbench_core.engine.watchdog import Progress
     from kernbench_core.graph import Graph
     from kernbench_core.host.session import GraphEngine
@@ -146,10 +145,9 @@ def run(*args: Any, **given: Any) -> RunResult:
         with wall.spent_on("reading the configuration"):
             config = configure(plugins, call.topology, call.components, call.set)
         request = request_of(call, asked, config, plugins, here, wall)
+        request.ask(lambda part: part.begin(request))
         make = functools.partial(carry_out, request, call.on_progress, wall)
         for part in request.parts:
-            with part_blamed(part, plugins.run_parts):
-                part.begin(request)
             make = functools.partial(part.around, make)
         result = make()
         if request.out is not None and (why := request.out.only_in_memory(request)):
@@ -207,9 +205,9 @@ def tell_warnings(graph: Graph) -> None:
 def carry_out(request: Request, on_progress: Callable[[Progress], None] | None, wall: WallTime) -> RunResult:
     """Simulate, verify, sum up within the `wall` time; write the files, for which an exporter has as much again."""
     began = time.perf_counter()
-    seen = _Watched([part for part in request.parts if part.watches], on_progress, request.plugins)
-    progress = RunProgress(seen.progressed if seen.parts else on_progress)
-    engine = _engine(request, _observers(request), progress, wall)
+    seen = _Watched(request, on_progress)
+    progress = RunProgress(seen.progressed if any(part.watches for part in request.parts) else on_progress)
+    engine = _engine(request, progress, wall)
     seen.so_far = lambda: _result(request, engine, {}, began, interrupted=True)
     try:
         with request.bench.importable():
@@ -256,17 +254,14 @@ def _computed(request: Request, engine: GraphEngine, progress: RunProgress) -> t
 class _Watched:
     """Tells parts, and who called, how far the run is."""
 
-    parts: Sequence[RunPart]
+    request: Request
     on_progress: Callable[[Progress], None] | None
-    plugins: Plugins
     so_far: Callable[[], tuple[RunResult, Mapping[str, Any]]] | None = None
 
     def progressed(self, progress: Progress) -> None:
         if self.on_progress is not None:
             self.on_progress(progress)
-        for part in self.parts:
-            with part_blamed(part, self.plugins.run_parts):
-                part.progressed(progress, self.so_far)
+        self.request.ask(lambda part: part.progressed(progress, self.so_far))
 
 
 def _program(request: Request) -> Callable[..., Any]:
@@ -276,16 +271,7 @@ def _program(request: Request) -> Callable[..., Any]:
     return request.bench.host_program(request.options.launch_grid, trial)
 
 
-def _observers(request: Request) -> list[RunObserver]:
-    """Ask the parts of a run who looks on."""
-    found = []
-    for part in request.parts:
-        with part_blamed(part, request.plugins.run_parts):
-            found.append(part.observer())
-    return [each for each in found if each is not None]
-
-
-def _engine(request: Request, observers: Sequence[RunObserver], progress: RunProgress, wall: WallTime) -> GraphEngine:
+def _engine(request: Request, progress: RunProgress, wall: WallTime) -> GraphEngine:
     """Build the machine of a run, and the session on it."""
     from kernbench_core.host.session import GraphEngine
     from kernbench_core.kernel.tl.language import op_functions
@@ -295,6 +281,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
     options = request.options
     plugins = request.plugins
     require_kernels(request.config, plugins.machines, "run a bench")
+    observers = request.ask(lambda part: part.observer()).values()
     progress.begin("building")
     with wall.spent_on("building the machine"):
         graph = compile_topology(request.config, plugins)
@@ -308,7 +295,7 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
             limits=options.limits,
             on_progress=progress.on_tick,
             functions=op_functions(plugins.ops),
-            observers=observers,
+            observers=[each for each in observers if each is not None],
             scratchpads=next(filter(None, (part.scratchpads() for part in request.parts)), None),
             meter=next(filter(None, (part.meter() for part in request.parts)), None),
             race_by=options.race_by,
@@ -331,14 +318,10 @@ def _engine(request: Request, observers: Sequence[RunObserver], progress: RunPro
 def _write_files(request: Request, result: RunResult, answers: Mapping[str, Any], engine: GraphEngine) -> None:
     """Write what is asked for, each file whole or not at all; let each part end."""
     try:
-        for part in request.parts:
-            with part_blamed(part, request.plugins.run_parts, OSError):
-                part.end(result, answers)
+        request.ask(lambda part: part.end(result, answers), OSError)
         if request.out is not None:
             with request.out.whole(request, result, engine.functions) as folder:
-                for part in request.parts:
-                    with part_blamed(part, request.plugins.run_parts, OSError):
-                        part.save(folder, answers)
+                request.ask(lambda part: part.save(folder, answers), OSError)
     except OSError as error:
         raise UsageError(
             f"the files of {' and '.join(request.files)} must be writable, but {error.filename!r} "
@@ -354,10 +337,7 @@ def _result(
 ) -> tuple[RunResult, Mapping[str, Any]]:
     """Return what there is of a run now, and what each of its parts answers."""
     manifest = manifest_of(request, None)
-    answers = {}
-    for part in request.parts:
-        with part_blamed(part, request.plugins.run_parts):
-            answers[part.NAME] = part.answer(engine)
+    answers = request.ask(lambda part: part.answer(engine))
     kernels, on_demand, words = engine.device.kernels, engine.device.on_demand, request.bench.data_words
     uncompared, failed = ("", False) if words is None else words(on_demand.host_reads)
     correctness = Correctness(
@@ -388,10 +368,8 @@ def _result(
         asked=tuple(part.NAME for part in request.parts if part.asked),
         interrupted=interrupted,
     )
-    for part in request.parts:
-        with part_blamed(part, request.plugins.run_parts):
-            answers[part.NAME] = part.conclude(answers[part.NAME], result)
-    return attrs.evolve(result, parts=_kept(request, answers)), answers
+    concluded = request.ask(lambda part: part.conclude(answers[part.NAME], result))
+    return attrs.evolve(result, parts=_kept(request, concluded)), concluded
 
 
 def _kept(request: Request, answers: Mapping[str, Any]) -> dict[str, Any]:

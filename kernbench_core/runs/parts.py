@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from kernbench_core.runs.result import RunResult
     from kernbench_core.runs.verdicts import OpsChecker
     from kernbench_core.topology.configuration import Config
+
+
+_Given = TypeVar("_Given")
 
 
 @attrs.frozen
@@ -72,6 +75,14 @@ class Request:
         """The options of what is written when the run has ended well."""
         own = () if self.out is None else ("out",)
         return tuple(f"--{name}" for name in (*own, *(name for part in self.parts for name in part.files)))
+
+    def ask(self, what: Callable[[RunPart], _Given], *passed: type[BaseException]) -> dict[str, _Given]:
+        """Return what each part gives, by name; what it raises is its distribution's fault, what is `passed` is not."""
+        given = {}
+        for part in self.parts:
+            with part_blamed(part, self.plugins.run_parts, *passed):
+                given[part.NAME] = what(part)
+        return given
 
 
 class RunFolder(Protocol):
