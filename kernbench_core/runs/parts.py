@@ -113,10 +113,10 @@ class RunPart:
     """One thing that a run may be asked for; an object is made for each run that wants it.
 
     `NAME` is where the result has the answer (`result.NAME`, and in JSON), `OPTIONS` the record of its options.
-    `NEEDS` names parts that it wants to be there, too, `ORDER` says how far outside it stands. An answer is `KEPT` in
-    the result, or given to other parts only. A part that is not `REPEATABLE` has to look on: no cache answers for it.
-    An answer whose class and part have `GIVES`, names of attributes, gives them to the result, and has its JSON beside
-    the run's. One with `in_short`, a text, has that in the one line of a run.
+    `NEEDS` names parts that it wants to be there, too, which need no others; `ORDER` says how far outside it stands.
+    An answer is `KEPT` in the result, or given to other parts only. A part that is not `REPEATABLE` has to look on: no
+    cache answers for it. An answer whose class and part have `GIVES`, names of attributes, gives them to the result,
+    and has its JSON beside the run's. One with `in_short`, a text, has that in the one line of a run.
     """
 
     NAME: ClassVar[str] = ""
@@ -412,12 +412,7 @@ def wanted_parts(
         with part_blamed(part, plugins.run_parts):
             if part.wanted(options, call):
                 direct.add(part.NAME)
-    needs = {part.NAME: part.NEEDS for part, _ in known}
-    names, open_ = set(direct), list(direct)
-    while open_:
-        more = [need for need in needs[open_.pop()] if need in needs and need not in names]
-        names.update(more)
-        open_ += more
+    names = direct.union(*(part.NEEDS for part, _ in known if part.NAME in direct))
     for part, options in known:
         with part_blamed(part, plugins.run_parts):
             part.check(options, part.NAME in names)
