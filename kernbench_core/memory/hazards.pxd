@@ -22,6 +22,7 @@ cdef class Hazards(Clocks):
     cpdef handed_out(self, pe, block)
     @cython.locals(me=cython.Py_ssize_t, known=cython.Py_ssize_t, index=cython.Py_ssize_t, count=cython.Py_ssize_t, group=UseGroup, earlier=LastUse, first=LastUse)
     cdef _compare(self, LastUse use, Thread thread, tensor, virtual)
+    cdef _end_own(self, LastUse use, Thread thread)
     cdef _count(self, LastUse first, LastUse second, tensor, virtual, pairs)
     cdef _Use _side_of(self, LastUse use, tensor, virtual)
 

@@ -231,10 +231,22 @@ class Hazards(Clocks):
             first, count = None, 0
             for earlier in group.uses:
                 index = earlier.thread
-                if index != me and (earlier.pending or index >= known or clock[index] < earlier.epoch):
+                if index == me:
+                    if earlier.pending > (earlier.op_id is use.op_id):  # not of this command alone
+                        self._end_own(earlier, thread)
+                elif earlier.pending or index >= known or clock[index] < earlier.epoch:
                     first, count = first or earlier, count + 1
             if first is not None:
                 self._count(first, use, tensor, virtual, count)
+
+    def _end_own(self, use: LastUse, thread: Thread) -> None:
+        """Let the commands be over that have a use which this thread has not waited for, and now comes after in memory.
+
+        Its program waits for them in simulated time; what was complete by then it may have forgotten.
+        """
+        unwaited = self._unwaited.get(thread.index, {})
+        for op_id in [each for each, uses in unwaited.items() if use in uses]:
+            _end(unwaited.pop(op_id), thread)
 
     def _count(
         self, first: LastUse, second: LastUse, tensor: TensorAllocation, virtual: tuple[Region, ...], pairs: int

@@ -154,7 +154,7 @@ class Issuer:
         self._in_flight = {
             c: at
             for c, at in self._in_flight.items()
-            if not c.complete or c.error is not None or c.after is not None or (c.uses and not c.queued)
+            if not c.complete or c.error is not None or c.after is not None
         }
         self._prune_at = max(_PRUNE_AT, 2 * len(self._in_flight))
 

@@ -268,15 +268,16 @@ class Oracle:
                 yield ("unordered_writes" if one.writes and two.writes else "unordered_read"), first, second
 
 
-def handed_on(loads: int) -> Plan:
-    """Load what a composite has written that nobody waits for, so many times, and tell another PE, which loads it."""
-    first = [Step("composite"), *[Step("load", 1)] * loads, Step("load"), Step("send", other=1)]
+def handed_on(*between: Step) -> Plan:
+    """Load, after some steps, what a composite has written that nobody waits for, and tell a PE, which loads it too."""
+    first = [Step("composite"), *between, Step("load"), Step("send", other=1)]
     return Plan([False], [1], [1], [[first, [Step("recv"), Step("load")], [], []]])
 
 
 @pytest.mark.parametrize("race_by", ["pe", "program"])
-@example(plan=handed_on(0), other=MACHINES[1])
-@example(plan=handed_on(9), other=MACHINES[2])
+@example(plan=handed_on(), other=MACHINES[1])
+@example(plan=handed_on(*[Step("load", 1)] * 9), other=MACHINES[2])  # by then it is complete
+@example(plan=handed_on(*[Step("later", 1)] * 150), other=MACHINES[1])  # and its program has forgotten it
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(plan=plans(), other=st.sampled_from(MACHINES[1:]))
 def test_the_hazards_are_those_of_the_graph_whatever_takes_how_long(
