@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import attrs
 
 from kernbench_core.errors import UsageError
 from kernbench_core.process.whole_files import files_below, folder_above, link_on_the_way, whole_folder, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
-from kernbench_core.runs.outputs import OUTPUTS, file_of
 from kernbench_core.runs.result import RunResult, json_text
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 #: The folder of the op log inside --out.
 OP_LOG = "oplog"
+_OUTPUTS = "outputs"
+_MOST_LETTERS = 200
 _RESULT = "result.json"
 #: What stands at the top of such a folder.
-_TOP = frozenset({OUTPUTS, MANIFEST, _RESULT, OP_LOG, BENCH, INPUTS, PARAMS})
+_TOP = frozenset({_OUTPUTS, MANIFEST, _RESULT, OP_LOG, BENCH, INPUTS, PARAMS})
 
 
 @attrs.frozen
@@ -51,10 +53,10 @@ class OutFolder:
         own = () if sources is None else (f"{BENCH}/{name}" for name in sources.files)
         for name in sorted({*_TOP, *self.more}):
             _refuse_link(self.path, name)
-        for name in (MANIFEST, _RESULT, OP_LOG, *self.more, OUTPUTS, BENCH, *own, *array_files(request.values)):
+        for name in (MANIFEST, _RESULT, OP_LOG, *self.more, _OUTPUTS, BENCH, *own, *array_files(request.values)):
             path = self.path / name
             _refuse_link(self.path, name)
-            is_folder = name in (OP_LOG, OUTPUTS, BENCH) and path.is_dir()
+            is_folder = name in (OP_LOG, _OUTPUTS, BENCH) and path.is_dir()
             if os.path.lexists(path) and name not in self.written and not is_folder:
                 raise UsageError(f"--out must not replace {str(path)!r}, which no run wrote; move it away.")
 
@@ -71,7 +73,7 @@ class OutFolder:
                 _write_inputs(folder, request)
                 save_run(folder / OP_LOG, result.op_log, result.store, functions)
                 for name, array in result.outputs.computed.items():
-                    (folder / OUTPUTS).mkdir(exist_ok=True)
+                    (folder / _OUTPUTS).mkdir(exist_ok=True)
                     with (folder / file_of(name)).open("xb") as file:
                         write_npy(array, file.write)
                 write_text(folder / _RESULT, result.json_text())
@@ -161,6 +163,12 @@ def _refuse_link(path: Path, name: str) -> None:
         raise UsageError(
             f"--out must not write or delete through {str(link)!r}, which is a link; remove it, or give another folder."
         )
+
+
+def file_of(name: str) -> str:
+    """Return the name of an output's file: letters, digits, `.`, `-` and `_` stay, all others are written as %XX."""
+    text = quote(name, safe="")[:_MOST_LETTERS]
+    return f"{_OUTPUTS}/{text}.npy"
 
 
 def _write_inputs(folder: Path, request: Request) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import attrs
 
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from kernbench_core.values.memory_store import MemoryStore
     from kernbench_core.values.value import Value
 
-#: The folder of the outputs inside --out.
-OUTPUTS = "outputs"
-_MOST_LETTERS = 200
 #: Names that a repr shows.
 _SHOWN = 12
 
@@ -216,9 +212,3 @@ def _pointers(name: str, value: object) -> Iterable[tuple[str, Pointer]]:
     elif isinstance(value, list | tuple):
         for at, each in enumerate(value):
             yield from _pointers(f"{name}[{at}]", each)
-
-
-def file_of(name: str) -> str:
-    """Return the name of an output's file: letters, digits, `.`, `-` and `_` stay, all others are written as %XX."""
-    text = quote(name, safe="")[:_MOST_LETTERS]
-    return f"{OUTPUTS}/{text}.npy"

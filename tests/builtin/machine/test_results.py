@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import kernbench as kb
+from kernbench_builtin.saved.run_folder import file_of
 from kernbench_core.errors import NoDataError, UninitializedReadError, UsageError
 from kernbench_core.plugins import Plugins
-from kernbench_core.runs.outputs import file_of
 
 SIZE = {"M": 64, "N": 48, "K": 80}
 
