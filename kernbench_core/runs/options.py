@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kernbench_core.host.parameters.grid import LaunchGrid
     from kernbench_core.plugins import Plugins
 
+_MOST_DIGITS = 18
 _OPTIONS_OF: "dict[type, Mapping[str, Option]]" = {}
 #: The groups of options in the help of `kernbench run`; parts of runs may have others.
 GROUPS = BENCH, MACHINE, ANALYSIS, OUTPUT, DATA, KERNELS, LIMITS, CACHE = (
@@ -94,10 +95,14 @@ def _names(given: Any) -> str:
 
 
 def _grid(given: object) -> str | None:
-    """Return a grid as the command line has it, where it is looked at."""
+    """Return a grid as the command line has it; UsageError for what has no such form."""
     if given is None or isinstance(given, str):
         return given
-    return ",".join(map(str, given if isinstance(given, tuple | list) else (given,)))
+    extents: list[Any] = list(given) if isinstance(given, tuple | list) else [given]
+    numbers = [isinstance(n, Integral) and not isinstance(n, bool) for n in extents]
+    if not extents or not all(numbers) or not all(0 < int(n) < 10**_MOST_DIGITS for n in extents):
+        raise UsageError(f"grid must be one to three positive integers, as 64 or 8,4, not {brief(given)}.")
+    return ",".join(str(int(n)) for n in extents)
 
 
 @attrs.frozen(kw_only=True)
