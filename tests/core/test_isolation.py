@@ -18,10 +18,10 @@ from tests.core.isolation import alone
 CORE = Path(__file__).parent
 #: An import of another package, or of the tests of one: the fixtures of all tests are core's, too.
 OTHERS = re.compile(
-    r"^\s*(?:from|import) (?:kernbench_(?!core\b|builtin\.machines\b)\w+|tests\b(?!\.(?:core|conftest)\b)).*",
+    r"^\s*(?:from|import) (?:kernbench_(?!core\b|builtin\.(?:machines|saved)\b)\w+|tests\b(?!\.(?:core|conftest)\b)).*",
     re.MULTILINE,
 )
-#: Of the built-in package there is the folder of machines, and nothing else.
+#: Of the built-in package there are the folders of machines and of saved runs, and nothing else.
 UNSEEN = ("kernbench_builtin.components", "kernbench_ccl")
 FOUND_WHEN_COLLECTED = [name for name in UNSEEN if importlib.util.find_spec(name) is not None]
 IN_A_CHILD = """

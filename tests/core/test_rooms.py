@@ -65,7 +65,7 @@ def imported(source: str) -> list[str]:
 #: Features of ours, which enter rooms by files; whoever ships models has the doors.
 FEATURES = (
     "sweeps", "pages", "checks", "compare", "composites", "sizes", "triton", "verify", "cache", "explain", "machines",
-    "torch", "door", "native",
+    "torch", "door", "native", "saved",
 )  # fmt: skip
 
 

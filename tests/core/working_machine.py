@@ -19,7 +19,7 @@ from kernbench_core.kernel import KernelRunner, Kernels
 from kernbench_core.messages import Command, KernelLaunchMsg, LaunchMsg, MsgBase
 from kernbench_core.plugins import ComponentEntry, ExporterEntry, Plugins, load_plugins
 from kernbench_core.reporting import Waiting
-from tests.core.offered import MACHINES
+from tests.core.offered import MACHINES, SAVED
 from tests.core.small_machine import KINDS, TEXT
 from tests.core.topology.text_config import parse_config
 from tests.core.toy_machine import ToyHost
@@ -131,8 +131,8 @@ def write_spans(timeline: Any, out: BinaryIO) -> None:
 
 @cache
 def plugins() -> Plugins:
-    """Load the machine's models, and nothing else."""
-    return load_plugins(["test = tests.core.working_machine", MACHINES], installed=False)
+    """Load the machine's models, and what writes runs."""
+    return load_plugins(["test = tests.core.working_machine", MACHINES, SAVED], installed=False)
 
 
 def on_machine(**options: Any) -> dict[str, Any]:
