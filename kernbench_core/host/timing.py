@@ -119,21 +119,22 @@ def phases(total: float, requests: Iterable[HostRequest]) -> dict[str, float]:
 
 def phases_of(total: float, spans: Mapping[str, Iterable[Interval]]) -> dict[str, float]:
     """Split the time from 0 to `total` ns into `PHASES`, by when each but the last was under way, in ns."""
-    split = dict.fromkeys(PHASES[:-1], 0.0)
-    for begin, end, phase in _tiled(total, spans):
-        if phase in split:
-            split[phase] += end - begin
-    return {**split, PHASES[-1]: total - sum(split.values())}
+    split: dict[str, float] = {}
+    seen: list[Interval] = []
+    covered = 0.0
+    for phase in PHASES[:-1]:
+        seen += spans[phase]
+        now_covered = _length(seen)
+        split[phase] = now_covered - covered
+        covered = now_covered
+    split[PHASES[-1]] = total - covered
+    return split
 
 
 def phase_spans(total: float, requests: Iterable[HostRequest]) -> list[tuple[float, float, str]]:
     """Return (begin, end, phase) in ns: the spans, in order, that tile the time from 0 to `total`; see `phases`."""
-    return _tiled(total, _phase_intervals(total, requests))
-
-
-def _tiled(total: float, under_way: Mapping[str, Iterable[Interval]]) -> list[tuple[float, float, str]]:
     changes: dict[float, dict[str, int]] = {0.0: {}}
-    for phase, intervals in under_way.items():
+    for phase, intervals in _phase_intervals(total, requests).items():
         for begin, end in intervals:
             for time, step in ((begin, 1), (end, -1)):
                 at = changes.setdefault(time, {})
@@ -264,3 +265,13 @@ def _late_starts(hardware: Hardware, requests: Iterable[HostRequest]) -> Iterabl
         for pe, started in sorted(launch.started_ns.items()):
             if started > launch.target_start_ns:
                 yield LateStart(hardware.layout.pes[pe].prefix, started - launch.target_start_ns)
+
+
+def _length(intervals: Iterable[Interval]) -> float:
+    """Return the length of a union of intervals."""
+    covered, reached = 0.0, 0.0
+    for start, end in sorted(intervals):
+        if end > reached:
+            covered += end - max(start, reached)
+            reached = end
+    return covered
