@@ -306,7 +306,7 @@ def _apart(hint: object) -> tuple[object, tuple[str, ...], bool]:
     rest = [part for part in parts if part is not type(None)]
     words = [part for part in rest if typing.get_origin(part) is Literal]
     left = [part for part in rest if part not in words] or rest
-    if len(left) > 1 or (words and left[0] not in (int, float, *words)):
+    if len(left) != 1 or (words and left[0] not in (int, float, *words)):
         return hint, (), False
     choices = () if left == rest else tuple(word for each in words for word in typing.get_args(each))
     return left[0], choices, len(rest) < len(parts)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kernbench_core.callsite import describe_site, site_of_frame, site_of_traceback
 from kernbench_core.errors import ComponentError, KernbenchError, KernelError, blamed
-from kernbench_core.kernel.arguments import PerPe, replace_nested
+from kernbench_core.kernel.arguments import PerPe, by_keyword, replace_nested
 from kernbench_core.kernel.bridge import Bridge, escaped
 from kernbench_core.kernel.commands import KernelCommand
 from kernbench_core.kernel.pe_state import Kernels, PeState
@@ -73,7 +73,7 @@ class KernelRunner:
                 f"{place}: kernel {self._kernel!r} must be a plain function, not one "
                 "with yield or async, which would never run; call tl.load and the rest directly."
             )
-        signature = inspect.signature(launch.kernel)
+        signature = by_keyword(inspect.signature(launch.kernel))
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
         state.runner = self

@@ -116,6 +116,10 @@ class Again:
     floats: MathFunction | None = field(default=None, validator=_WAY)
     integers: MathFunction | None = field(default=None, validator=_WAY)
 
+    def __attrs_post_init__(self) -> None:
+        if self.floats is None and self.integers is None:
+            raise ValueError("Again must have a function as floats, or as integers")
+
 
 @frozen(eq=False)
 class MathOp:

@@ -65,7 +65,7 @@ class LaunchGrid:
                     f"which is {'missing' if value is None else f'of type {type(value).__name__}'}; correct it."
                 )
         try:
-            extents = tuple(eval(ast.unparse(tree), dict(_CALLS), dict(values)) for tree in self._trees())
+            extents = tuple(eval(ast.unparse(tree), {**values, **_CALLS}) for tree in self._trees())
         except ZeroDivisionError:
             raise UsageError(
                 f"--grid {self.text} must not divide by 0 for the kernel's parameters; correct it."
