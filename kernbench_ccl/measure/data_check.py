@@ -11,7 +11,7 @@ What of an input is no output must hold in the end what the rank brought.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from kernbench_ccl.collectives import CallShape, CollectiveKind, exact_inputs
 from kernbench_ccl.collectives.inputs import DRAWS, FEW, drawn
 from kernbench_ccl.collectives.results import outputs
 from kernbench_ccl.reductions import reduced
-from kernbench_core.compute import DataExecutor, replace_data
-from kernbench_core.values import Array, Value
+from kernbench_core.compute import DataExecutor
+from kernbench_core.errors import ExecutionError
+from kernbench_core.values import Array, ArrayValue, Value, paint
 from kernbench_core.values.dtypes import cast, epsilon, info, is_float, itemsize, numpy_dtype, to_compute
 
 _SHOWN = 4
@@ -174,6 +175,30 @@ def check(
     loose = compare(data, other, outputs, data.right(reals), data.tolerance(reals), "reals")
     loose = _both(loose, _changed(data, other, kept, reals, "reals"))
     return DataVerdict(max(exact.wrong, loose.wrong), exact.failures or loose.failures)
+
+
+def replace_data(held: Iterable[tuple[Value, Array]]) -> dict[ArrayValue, Array]:
+    """Return what stands for each ready value under some tensors when each tensor holds another array.
+
+    `held` gives what a tensor holds (`DeviceTensor.value()` before any kernel wrote to it), and the array, of the same
+    shape and dtype, that it shall hold instead.
+    """
+    found: dict[ArrayValue, Array] = {}
+    for value, array in held:
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        for part in value.parts():
+            source = part.source
+            if not isinstance(source, ArrayValue) or source.writer is not None:
+                raise ExecutionError(
+                    "Other data must replace what the host wrote, not what an op computed; take the value of the "
+                    "tensor before the launch."
+                )
+            if source not in found:
+                found[source] = np.array(source.array(), order="C")
+            paint(found[source].reshape(-1).view(np.uint8), part.src, flat, part.dst)
+    for made in found.values():
+        made.flags.writeable = False
+    return found
 
 
 def compare(

@@ -16,6 +16,5 @@ if TYPE_CHECKING:
     from kernbench_core.compute.functions import Scope as Scope
     from kernbench_core.compute.functions import evaluate as evaluate
     from kernbench_core.compute.promotion import meet_all as meet_all
-    from kernbench_core.compute.substitution import replace_data as replace_data
 
 __getattr__ = door(__name__)

@@ -6,15 +6,12 @@ kernel decided while it ran stays decided: only the data that ops compute follow
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Mapping
 
 from kernbench_core.errors import ExecutionError
 from kernbench_core.values.arrays import Array
 from kernbench_core.values.dtypes import numpy_dtype
 from kernbench_core.values.region import Region
-from kernbench_core.values.strided_copies import paint
 from kernbench_core.values.value import ArrayValue, AssemblyValue, LoadedValue, Part, ResultValue, Value
 from kernbench_core.values.views import view_of
 
@@ -22,7 +19,7 @@ from kernbench_core.values.views import view_of
 class Substitution:
     """Make values anew with other `arrays` in the place of some; each value is made once.
 
-    The keys are ready values as the host put them into memory (`replace_data` finds them), each array has the shape and
+    The keys are ready values as the host put them into memory each array has the shape and
     dtype of its value. Raise ExecutionError for an array that does not fit, and for data that an op computed while its
     kernel ran (`tl` does so for integers), which cannot follow. Without arrays all is made anew from the same data.
     """
@@ -77,27 +74,3 @@ class Substitution:
         whole = Region(0, value.nbytes)
         view = view_of(made, src, value.shape, value.dtype) if isinstance(made, ArrayValue) else None
         return AssemblyValue(value.shape, value.dtype, (Part(whole, made, src),)) if view is None else view
-
-
-def replace_data(held: Iterable[tuple[Value, Array]]) -> dict[ArrayValue, Array]:
-    """Return what stands for each ready value under some tensors when each tensor holds another array.
-
-    `held` gives what a tensor holds (`DeviceTensor.value()` before any kernel wrote to it), and the array, of the same
-    shape and dtype, that it shall hold instead.
-    """
-    found: dict[ArrayValue, Array] = {}
-    for value, array in held:
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        for part in value.parts():
-            source = part.source
-            if not isinstance(source, ArrayValue) or source.writer is not None:
-                raise ExecutionError(
-                    "Other data must replace what the host wrote, not what an op computed; take the value of the "
-                    "tensor before the launch."
-                )
-            if source not in found:
-                found[source] = np.array(source.array(), order="C")
-            paint(found[source].reshape(-1).view(np.uint8), part.src, flat, part.dst)
-    for made in found.values():
-        made.flags.writeable = False
-    return found

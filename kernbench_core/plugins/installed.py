@@ -45,7 +45,7 @@ def _read(entry_points: Callable[..., Any], _: tuple[Any, ...]) -> tuple[tuple[s
     found = []
     for point in entry_points(group=GROUP):
         if point.dist not in said:  # its metadata are parsed each time that they are asked for
-            said[point.dist] = point.dist.name or point.name, point.dist.version or "?"  # where an install was cut short
+            said[point.dist] = point.dist.name or point.name, point.dist.version or "?"
         name, version = said[point.dist]
         found.append((name, point.name, point.value, version))
     return tuple(found)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernbench_core.values.region import Region as Region
     from kernbench_core.values.region import linear_at as linear_at
     from kernbench_core.values.region import runs as runs
+    from kernbench_core.values.strided_copies import paint as paint
     from kernbench_core.values.value import ArrayValue as ArrayValue
     from kernbench_core.values.value import AssemblyValue as AssemblyValue
     from kernbench_core.values.value import LoadedValue as LoadedValue

@@ -10,13 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES
-from kernbench_ccl.measure.data_check import Data, Kept, compare
+from kernbench_ccl.measure.data_check import Data, Kept, compare, replace_data
 from kernbench_core.compute.executor import DataExecutor
+from kernbench_core.compute.substitution import Substitution
+from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.dtypes import cast, numpy_dtype
 from kernbench_core.values.memory_store import MemoryStore
 from kernbench_core.values.region import Region
-from kernbench_core.values.value import AssemblyValue, Part
+from kernbench_core.values.value import AssemblyValue, Part, ResultValue
 from tests.ccl.measure.logged_collective import Collective
 from tests.core.arrays import adopt
 
@@ -207,3 +209,30 @@ def test_integers_are_exact_in_any_order(dtype, world, count, redop):
     for other in inputs[1:]:
         total = ufunc(total, other).astype(numpy_dtype(dtype))
     assert np.array_equal(total, data.right(inputs)[0])
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.permutations(range(4)))
+def test_replace_data_finds_the_pieces_of_a_tensor(sizes, order):
+    """Whatever pieces a tensor lies in, memory holds the new array after the substitution."""
+    pieces = [adopt(np.arange(10 * i, 10 * i + n, dtype=np.float32)) for i, n in enumerate(sizes)]
+    parts, at = [], 0
+    for number in (n for n in order if n < len(pieces)):
+        for k in range(pieces[number].shape[0]):
+            parts.append(Part(Region(at, 4), pieces[number], Region(4 * k, 4)))
+            at += 4
+    tensor = AssemblyValue((at // 4,), "f32", tuple(parts))
+    array = np.arange(100, 100 + at // 4, dtype=np.float32)
+    inputs = replace_data([(tensor, array)])
+    assert set(inputs) == set(pieces)
+    assert np.array_equal(Substitution(inputs).of(tensor).array(), array)
+
+
+def test_replace_data_refuses_a_tensor_that_ops_wrote():
+    """Only what the host wrote has a place for other data."""
+    with pytest.raises(ExecutionError) as caught:
+        replace_data([(ResultValue((0, 1), (2,), "f32"), np.array([1, 2], np.float32))])
+    assert str(caught.value) == (
+        "Other data must replace what the host wrote, not what an op computed; take the value of the tensor before "
+        "the launch."
+    )

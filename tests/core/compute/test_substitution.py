@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.compute.substitution import Substitution, replace_data
+from kernbench_core.compute.substitution import Substitution
 from kernbench_core.errors import ExecutionError
 from kernbench_core.oplog.description import Access, OpDescription
 from kernbench_core.oplog.log import OpLog
@@ -130,30 +128,3 @@ def test_single_ops_are_compared_on_the_data_of_the_run_only():
     with pytest.raises(ExecutionError) as caught:
         program.executor(inputs={a: f32(3, 4)}, keep_all=True).visit(None)
     assert str(caught.value) == "Comparing single ops must be done on the data of the run; leave inputs out."
-
-
-@settings(max_examples=50)
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.permutations(range(4)))
-def test_replace_data_finds_the_pieces_of_a_tensor(sizes, order):
-    """Whatever pieces a tensor lies in, memory holds the new array after the substitution."""
-    pieces = [adopt(np.arange(10 * i, 10 * i + n, dtype=np.float32)) for i, n in enumerate(sizes)]
-    parts, at = [], 0
-    for number in (n for n in order if n < len(pieces)):
-        for k in range(pieces[number].shape[0]):
-            parts.append(Part(Region(at, 4), pieces[number], Region(4 * k, 4)))
-            at += 4
-    tensor = AssemblyValue((at // 4,), "f32", tuple(parts))
-    array = np.arange(100, 100 + at // 4, dtype=np.float32)
-    inputs = replace_data([(tensor, array)])
-    assert set(inputs) == set(pieces)
-    assert np.array_equal(Substitution(inputs).of(tensor).array(), array)
-
-
-def test_replace_data_refuses_a_tensor_that_ops_wrote():
-    """Only what the host wrote has a place for other data."""
-    with pytest.raises(ExecutionError) as caught:
-        replace_data([(ResultValue((0, 1), (2,), "f32"), f32(1, 2))])
-    assert str(caught.value) == (
-        "Other data must replace what the host wrote, not what an op computed; take the value of the tensor before "
-        "the launch."
-    )
