@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
@@ -18,6 +20,7 @@ from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import INTERRUPTS
 from kernbench_core.reporting import Stat
 from kernbench_core.wire import Port
+from kernbench_core.wording import is_async
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Provider
@@ -76,8 +79,8 @@ class Hardware(Fabric):
                 asked.node_id, asked.cls = component.id, type(component)
                 asked.provider = self.providers.get(component.node.impl)
                 component.connect()
-                if type(servers := component.servers) is not int or servers < 1:
-                    raise unusable(component, "servers", "be an integer of at least 1", servers)
+                _refuse_other_arrival(component)
+                _refuse_figures(component)
         for component in self.components.values():
             component.start()
 
@@ -89,7 +92,21 @@ class Hardware(Fabric):
             declared = getattr(cls, what)
             if not isinstance(declared, tuple) or not all(isinstance(each, kind) for each in declared):
                 raise ConfigError(f"{name}.{what}{of} must be a tuple of {kinds}, not {declared!r}; correct it.")
+            names = [str(getattr(each, "name", number)) for number, each in enumerate(declared)]
+            twice = next((each for each in names if names.count(each) > 1), None)
+            if twice is not None:
+                must = f"must name each of its {kinds} once, not {twice!r} twice"
+                raise ConfigError(f"{name}.{what}{of} {must}; rename one.")
+        for what in ("ON_HEAD", "bound_is_exact", "back_pressure"):
+            if not isinstance(flag := getattr(cls, what), bool):
+                raise ConfigError(f"{name}.{what}{of} must be True or False, not {flag!r}; correct it.")
+        for what in ("__init__", "connect", "overhead", "interval", "receive", "run", "split", "pick", "emit"):
+            if is_async(getattr(cls, what)):
+                must = "a generator of SimPy events" if what == "run" else "a plain function"
+                raise ConfigError(f"{name}.{what}{of} must be {must}, without async; it would never run.")
         _require_service(cls, name, of)
+        if type(cls.servers) is not int or cls.servers < 1:
+            raise ConfigError(f"{name}.servers{of} must be an integer of at least 1, not {cls.servers!r}; correct it.")
         needed = [each for need in cls.needs for each in (need.needs if issubclass(need, SharedPart) else (need,))]
         missing = [need.__name__ for need in dict.fromkeys(needed) if need not in self.parts]
         if missing:
@@ -115,15 +132,37 @@ class Hardware(Fabric):
 
 
 def _require_service(cls: type[ComponentBase], name: str, of: str) -> None:
-    """Raise ConfigError for a class whose only word on how long service takes is misspelt."""
-    if any(defines(cls, style) for style in _STYLES):
-        return
+    """Raise ConfigError for a class whose only word on how long service takes is misspelt, or a `run` nobody calls."""
     own = [base for base in cls.__mro__ if base not in ComponentBase.__mro__]
-    methods = (name for base in own for name, found in vars(base).items() if callable(found))
-    for method, style in ((method, closest(method, _STYLES)) for method in methods):
-        if style:
-            must = f"must define {' or '.join(_STYLES)}, and has none but {method!r}"
-            raise ConfigError(f"{name}{of} {must}. Did you mean {style!r}?")
+    if not any(defines(cls, style) for style in _STYLES):
+        methods = (name for base in own for name, found in vars(base).items() if callable(found))
+        for method, style in ((method, closest(method, _STYLES)) for method in methods):
+            if style:
+                must = f"must define {' or '.join(_STYLES)}, and has none but {method!r}"
+                raise ConfigError(f"{name}{of} {must}. Did you mean {style!r}?")
+    reactive = next((base for base in own if "receive" in vars(base) and issubclass(base, ComponentBase)), cls)
+    serves = defines(reactive, "run") or "serve" in getattr(getattr(reactive.receive, "__code__", None), "co_names", ())
+    if defines(cls, "run") and reactive is not cls and not serves:
+        must = f"be called by {reactive.__qualname__}.receive, which serves by events of its own"
+        raise ConfigError(f"{name}.run{of} must {must}; define receive too, or derive it from ComponentBase.")
+
+
+def _refuse_other_arrival(component: ComponentBase) -> None:
+    """Raise for a model that put something else where wires deliver: they have `receive`, or never hear of it."""
+    if component.arrive not in (component.receive, component._service):
+        raise ComponentError(
+            f"{component.id}: {type(component).__module__}.{type(component).__qualname__} must leave self.arrive as it "
+            "is; define receive(self, msg), which takes what comes."
+        )
+
+
+def _refuse_figures(component: ComponentBase) -> None:
+    """Raise for numbers of its own that a model declares and nothing can be made of."""
+    if type(servers := component.servers) is not int or servers < 1:
+        raise unusable(component, "servers", "be an integer of at least 1", servers)
+    peak: Any = component.peak_bandwidth
+    if not isinstance(peak, Real) or not 0.0 <= float(peak) < math.inf:
+        raise unusable(component, "peak_bandwidth", "be a finite number of bytes/ns, at least 0", peak)
 
 
 @attrs.define

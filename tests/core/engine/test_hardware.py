@@ -13,6 +13,8 @@ from kernbench_core.environment import Environment
 from kernbench_core.errors import ComponentError, ConfigError
 from kernbench_core.graph import Graph, Node
 from kernbench_core.messages import MsgBase
+from kernbench_core.params import Param
+from kernbench_core.plugins import Provider
 from kernbench_core.reporting import Stat
 from kernbench_core.testing import Rig, edge
 from tests.core.toy_machine import Classes
@@ -106,6 +108,12 @@ def test_a_machine_without_what_a_component_needs_is_refused() -> None:
         ({"STATS": ("a", 3)}, "STATS must be a tuple of Stats, not ('a', 3)"),
         ({"STATS": [SEEN]}, f"STATS must be a tuple of Stats, not {[SEEN]!r}"),
         ({"PARAMS": (SEEN,)}, f"PARAMS must be a tuple of Params, not {(SEEN,)!r}"),
+        ({"ON_HEAD": "yes"}, "ON_HEAD must be True or False, not 'yes'"),
+        ({"bound_is_exact": 0}, "bound_is_exact must be True or False, not 0"),
+        ({"back_pressure": None}, "back_pressure must be True or False, not None"),
+        ({"servers": "two"}, "servers must be an integer of at least 1, not 'two'"),
+        ({"servers": 0}, "servers must be an integer of at least 1, not 0"),
+        ({"servers": True}, "servers must be an integer of at least 1, not True"),
     ],
 )
 def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sentence: str) -> None:
@@ -114,6 +122,59 @@ def test_what_a_class_declares_wrongly_is_told(declared: dict[str, object], sent
     with pytest.raises(ConfigError) as caught:
         built(Classes(forward=cls))
     assert str(caught.value) == f"a: {cls.__module__}.Wrong.{sentence}; correct it."
+
+
+@pytest.mark.parametrize(
+    ("what", "must"),
+    [("overhead", "a plain function"), ("receive", "a plain function"), ("run", "a generator of SimPy events")],
+)
+def test_a_method_that_nobody_awaits_is_told(what: str, must: str) -> None:
+    """Before one is made; Python alone would warn, and the message be lost."""
+
+    async def method(self: ComponentBase, msg: MsgBase) -> float:
+        return 1.0
+
+    cls = type("Wrong", (ComponentBase,), {what: method})
+    with pytest.raises(ConfigError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == f"a: {cls.__module__}.Wrong.{what} must be {must}, without async; it would never run."
+
+
+@pytest.mark.parametrize(
+    ("what", "declared", "kinds"),
+    [("STATS", (SEEN, Stat("most", "", "max", "Most."), SEEN), "Stats"),
+     ("PARAMS", (Param("seen", "time", "1 ns", "One."), Param("seen", "int", 3, "Another.")), "Params")],
+)  # fmt: skip
+def test_what_a_class_declares_twice_is_told_with_its_distribution(what: str, declared: Any, kinds: str) -> None:
+    """One of the two would be passed over."""
+
+    class Registered(Classes):
+        def provider(self, name: str) -> Provider:
+            return Provider("bad", "bad-kb", "1.2.3")
+
+    cls = type("Wrong", (ComponentBase,), {what: declared})
+    with pytest.raises(ConfigError) as caught:
+        built(Registered(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Wrong.{what} of bad-kb 1.2.3 must name each of its {kinds} once, not 'seen' twice; "
+        "rename one."
+    )
+
+
+@pytest.mark.parametrize("beat", ["__init__", "connect"])
+def test_a_component_that_replaces_its_arrival_is_told(beat: str) -> None:
+    """Messages would be lost, or never reach it: wires deliver to `receive`."""
+
+    def replaces(self: Any, *given: Any) -> None:
+        getattr(ComponentBase, beat)(self, *given)
+        self.arrive = lambda msg: None
+
+    cls = type("Old", (ComponentBase,), {beat: replaces})
+    with pytest.raises(ComponentError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Old must leave self.arrive as it is; define receive(self, msg), which takes what comes."
+    )
 
 
 @pytest.mark.parametrize("begins", [False, True])
@@ -166,8 +227,21 @@ def test_coming_back_in_the_past_is_the_fault_of_who_asks(when: float) -> None:
     assert "self.env.call_at(self.env.now + when, msg, self.end)" in told
 
 
+@pytest.mark.parametrize("found", ["400 GB/s", -5.0, float("nan"), float("inf"), None])
+def test_a_peak_that_is_no_bandwidth_is_told_before_the_run(found: object) -> None:
+    """Figures would be divided by it, or be less than nothing."""
+    cls = type("Odd", (ComponentBase,), {"overhead": lambda self, msg: 1.0, "peak_bandwidth": found})
+    with pytest.raises(ComponentError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Odd.peak_bandwidth must be a finite number of bytes/ns, at least 0, not {found!r}; "
+        "correct the component or choose another one for kind 'host'."
+    )
+
+
 @pytest.mark.parametrize("found", [1.5, 0, "two"])
-def test_servers_that_are_no_number_of_them_are_told_before_the_run(found: object) -> None:
+def test_servers_that_an_object_sets_wrongly_are_told_before_the_run(found: object) -> None:
+    """As those of a class are."""
 
     class Odd(ComponentBase):
         def connect(self) -> None:
@@ -196,3 +270,30 @@ def test_a_misspelt_method_is_told(method: str, meant: str) -> None:
     )
     built(Classes(forward=type("Also", (ComponentBase,), {method: cls, "overhead": lambda self, msg: 4.0})))
     built(Classes(forward=type("Pure", (ComponentBase,), {"connect": lambda self: None, "over": 3})))
+
+
+def test_a_run_that_its_base_never_calls_is_told() -> None:
+    """The base serves by events of its own; where it calls `serve`, a `run` is asked for."""
+
+    class ByEvents(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            self.begin(msg)
+            self.end(msg)
+
+    class Handing(ComponentBase):
+        def receive(self, msg: MsgBase) -> None:
+            self.serve(msg)
+
+    class Slow:
+        def run(self, env: Environment, msg: MsgBase) -> Any:
+            yield env.timeout(777.0)
+
+    cls = type("Slowed", (Slow, ByEvents), {})
+    with pytest.raises(ConfigError) as caught:
+        built(Classes(forward=cls))
+    assert str(caught.value) == (
+        f"a: {cls.__module__}.Slowed.run must be called by {ByEvents.__qualname__}.receive, which serves by events of "
+        "its own; define receive too, or derive it from ComponentBase."
+    )
+    built(Classes(forward=type("Slowed", (Slow, Handing), {})))
+    built(Classes(forward=type("Slowed", (Slow, ByEvents), {"receive": ComponentBase.serve})))
