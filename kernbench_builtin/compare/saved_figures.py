@@ -15,8 +15,9 @@ from kernbench_builtin.compare.run_figures import LINK_COLUMNS, figures_of_json
 from kernbench_builtin.compare.saved_result import RESULT, check_result, read_json, read_result
 from kernbench_builtin.machines.figures.columns import ColumnTable
 from kernbench_builtin.machines.figures.columns_file import load_columns
+from kernbench_builtin.saved.whole_folder import link_on_the_way
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import is_file, link_on_the_way
+from kernbench_core.process.whole_files import is_file
 
 #: The file of all links in a run's folder.
 LINKS: Final = "links.npz"

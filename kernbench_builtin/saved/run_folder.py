@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 import attrs
 
+from kernbench_builtin.saved.whole_folder import files_below, link_on_the_way, whole_folder
 from kernbench_core.errors import UsageError
-from kernbench_core.process.whole_files import files_below, folder_above, link_on_the_way, whole_folder, write_text
+from kernbench_core.process.whole_files import folder_above, write_text
 from kernbench_core.runs.manifest import BENCH, INPUTS, MANIFEST, PARAMS, SCHEMA, array_files, write_npy
 from kernbench_core.runs.result import RunResult, json_text
 
