@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
 from kernbench_core.process.terminal import shown
@@ -41,7 +41,7 @@ class Shell:
         """
         if self._plugins is None:
             wall = WallTime(self._timeout_s)
-            with wall.spent_on("loading the plug-ins"), redirect_stdout(sys.stderr):  # what one prints is no result
+            with wall.spent_on("loading the plug-ins"), prints_to_stderr():  # what one prints is no result
                 self._plugins = load_plugins()
         if not self._warned:
             self._warned = True

@@ -6,7 +6,6 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from kernbench_builtin.sweeps.shaken import PointOptions
 from kernbench_builtin.sweeps.sweeping import PlannedSweep, planned, run_planned
 from kernbench_core.cli.columns import width
 from kernbench_core.cli.shell import Shell
+from kernbench_core.cli.streams import prints_to_stderr
 from kernbench_core.errors import UsageError
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import json_text
@@ -68,14 +68,14 @@ class SweepSession:
             _require_alone(bench, folder, asked)
             if not goes_on:
                 return cls(shell, bench, as_json, quiet, None)
-            with redirect_stdout(sys.stderr):
+            with prints_to_stderr():
                 return cls(shell, bench, as_json, quiet, planned(_again(read_sweep(bench).plan, asked), shell.plugins))
         if goes_on and (folder is None or not is_sweep(folder)):
             raise UsageError(
                 "--resume, --retry-failed and --retry-changed must be given with the folder of a sweep, as -o DIR or "
                 "in place of BENCH; drop them to begin one."
             )
-        with redirect_stdout(sys.stderr):  # what a bench prints when it is opened is no row
+        with prints_to_stderr():  # what a bench prints when it is opened is no row
             return cls(shell, folder, as_json, quiet, planned(_plan(shell, bench, asked), shell.plugins))
 
     def run(self, **how: Any) -> int:

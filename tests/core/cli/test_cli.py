@@ -227,15 +227,16 @@ def test_no_plugin_takes_a_name_of_ours() -> None:
     assert all(registry.load(name).name == name.rpartition(" ")[2] for name in registry)
 
 
+@pytest.mark.parametrize("prints", ["print('hello')", "import os; os.write(1, b'hello\\n')"])
 def test_what_a_plugin_prints_is_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], prints: str
 ) -> None:
-    """It goes to stderr, so that --json stays one object."""
+    """It goes to stderr, so that --json stays one object; so does what is not Python's, as of a program it starts."""
 
     class Chatty:
         name, version = "chatty", "1.0"
 
-    (tmp_path / "chatty_plugin.py").write_text("kernbench_api = 1\nprint('hello')\n")
+    (tmp_path / "chatty_plugin.py").write_text(f"kernbench_api = 1\n{prints}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     point = importlib.metadata.EntryPoint("chatty", "chatty_plugin", "kernbench")._for(Chatty())  # type: ignore[attr-defined]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from kernbench_core.cli import main
-from kernbench_core.cli.streams import lasting_streams
+from kernbench_core.cli.streams import lasting_streams, prints_to_stderr
 
 FULL = "error: standard output must take everything that is written, but failed with 'No space left on device'; make "
 FULL_END = "room or write elsewhere."
@@ -135,3 +135,22 @@ def test_a_name_that_is_too_long_is_a_sentence(
     told = f"error: {name!r} must be usable, but that failed with 'File name too long'; make room, or name another.\n"
     assert capsys.readouterr().err == told
     assert toy.engines == []
+
+
+def test_standard_output_is_what_it_was_after_prints_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    """Also where the block fails; no descriptor stays open."""
+    before = os.fstat(1), os.get_inheritable(1), sys.stdout
+    free = os.dup(1)
+    os.close(free)
+    with pytest.raises(ValueError, match="planted"), prints_to_stderr():
+        print("by Python")
+        subprocess.run(["echo", "by a program"], check=True)
+        raise ValueError("planted")
+    assert (os.fstat(1), os.get_inheritable(1), sys.stdout) == before
+    print("the result")
+    os.write(1, b"as it was\n")
+    out, err = capfd.readouterr()
+    assert (out, err) == ("the result\nas it was\n", "by Python\nby a program\n")
+    again = os.dup(1)
+    os.close(again)
+    assert again == free
