@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from kernbench_builtin.saved import whole_folder
 from kernbench_core.cli import main
 from kernbench_core.errors import KernbenchWarning, UsageError
-from kernbench_core.process import whole_files
 from kernbench_core.runs.bench_run import RunInterrupted, run
 
 
@@ -314,13 +314,13 @@ def test_of_two_runs_at_once_into_a_new_folder_the_later_one_says_so(
     """Another one ends while the bench runs, or just before the folder gets its name; its files stay."""
     run("toy", "one", {"n": 7}, out="first", plugins=toy.plugins)
     (folder / "mine.py").write_text(f"import shutil\ndef bench(rt):\n    {late} or shutil.copytree('first', 'o')\n")
-    put = whole_files._put
+    put = whole_folder._put
 
     def put_late(new: Path, path: Path) -> None:
         shutil.copytree("first", path)
         put(new, path)
 
-    monkeypatch.setattr(whole_files, "_put", put_late)
+    monkeypatch.setattr(whole_folder, "_put", put_late)
     with pytest.raises(UsageError) as caught:
         run("mine.py", "one", out="o", plugins=toy.plugins)
     assert str(caught.value) == (
