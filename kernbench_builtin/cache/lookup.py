@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -24,7 +24,7 @@ from kernbench_core.cache import dependencies
 from kernbench_core.cache.dependencies import NotCacheable, digest_of, environment_digest, places_of
 from kernbench_core.cache.store import Cache
 from kernbench_core.errors import KernbenchWarning
-from kernbench_core.process.whole_files import is_file
+from kernbench_core.process.whole_files import is_file, same_folder
 from kernbench_core.runs.bench_run import manifest_of
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def replayed(
     from kernbench_core.runs.text_report import make_console
 
     before = len(shell.heard)
-    here = Path.cwd()
-    with chdir(here):  # again, when it ends: a bench may change to another folder
+    with same_folder() as here:
         depends = {place: digest_of(place) for place in places_of(options.get("depends", ()), here)}
         files = {str(path): digest_of(str(path)) for path in _paths(options.values()) if is_file(path)}
         console = make_console(sys.stdout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import chdir, suppress
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from kernbench_core.host.programs import RecordedProgram, open_kind, open_progra
 from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.interrupt import WallTime
+from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.backends import open_backend
 from kernbench_core.runs.bench_run import carry_out, manifest_of
 from kernbench_core.runs.manifest import INPUTS, MANIFEST, Manifest, current_plugins
@@ -73,8 +74,7 @@ def rerun(
     plugins = plugins or load_plugins()
     path = Path(manifest)
     path = path / MANIFEST if path.is_dir() else path
-    here = Path.cwd()
-    with chdir(here):  # again, when it ends: a bench may change to another folder
+    with same_folder() as here:
         old = read_manifest(path)
         try:
             wall = WallTime(old.options["timeout_s"] if timeout_s is None else timeout_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -80,6 +80,20 @@ def write_text(path: Path, text: str) -> None:
     """Write `text` and a final newline to `path` as UTF-8, whole or not at all."""
     with whole_file(path) as out:
         out.write(text.encode() + b"\n")
+
+
+@contextmanager
+def same_folder() -> Iterator[Path]:
+    """Give the current folder, which is that again when the block ends: a bench may change to another one."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder must exist; change to another one.") from None
+    try:
+        yield here
+    finally:
+        with suppress(OSError):
+            os.chdir(here)
 
 
 def naming(error: OSError, path: Path) -> OSError:

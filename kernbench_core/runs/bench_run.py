@@ -6,7 +6,7 @@ import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import chdir, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from kernbench_core.errors import KernbenchError, KernbenchWarning, LimitError, 
 from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.process.collection import no_automatic_collection
 from kernbench_core.process.interrupt import WallTime, innermost_user_line
+from kernbench_core.process.whole_files import same_folder
 from kernbench_core.runs.answers import Correctness, count_hazards
 from kernbench_core.runs.manifest import (
     Manifest,
@@ -140,8 +141,7 @@ def run(*args: Any, **given: Any) -> RunResult:
         raise TypeError(f"run() {error}") from None
     call = RunCall(*args, **own)
     wall = WallTime(call.timeout_s)
-    here = Path.cwd()
-    with chdir(here):  # again, when it ends: a bench may change to another folder
+    with same_folder() as here:
         with wall.spent_on("reading the configuration"):
             config = configure(plugins, call.topology, call.components, call.set)
         request = request_of(call, asked, config, plugins, here, wall)

@@ -158,7 +158,7 @@ def test_the_entries_are_listed_shown_and_pruned(call: Call, tmp_path: Path) -> 
     assert call("cache", "list")[1] == f"entries: 0, 0 B of at most 2 GiB, in {tmp_path / 'cache'}\n"
 
 
-def test_wrong_options_are_told(call: Call) -> None:
+def test_wrong_options_and_folders_are_told(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for args, told in {
         "show abcd": "KEY must begin one stored key, not 0, as 'abcd' does; 'kernbench cache list' shows them.",
         "prune --keep apples": "option --keep must be a size, not 'apples'.",
@@ -166,6 +166,11 @@ def test_wrong_options_are_told(call: Call) -> None:
     }.items():
         code, out, err = call("cache", *args.split())
         assert (code, out) == (2, "") and err.startswith(f"error: {told}")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    sentence = "error: the current folder must exist; change to another one.\n"
+    assert call("probe", "--topology", "tiny", "--cached") == (2, "", sentence)
 
 
 def test_what_a_run_depends_on_must_be_kept_somewhere(call: Call) -> None:
