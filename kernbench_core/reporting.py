@@ -30,6 +30,11 @@ def _check_word(stat: Stat, attribute: Any, value: str) -> None:
         raise ValueError(f"{attribute.name} of statistic {stat.name!r} must be one of {known}, not {value!r}")
 
 
+def _check_text(stat: Stat, attribute: Any, value: Any) -> None:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{attribute.name} of statistic {stat.name!r} must be a text, not {value!r}")
+
+
 @frozen
 class Stat:
     """Something that a model counts: the attribute of this `name`, read at the end of a run; `doc` is one sentence.
@@ -45,10 +50,10 @@ class Stat:
     ValueError: combine of statistic 'misses' must be one of ('sum', 'max', 'mean'), not 'median'
     """
 
-    name: str
+    name: str = field(validator=_check_text)
     unit: str = field(validator=_check_word)
     combine: str = field(validator=_check_word)
-    doc: str
+    doc: str = field(validator=_check_text)
 
 
 class Waiting:

@@ -27,11 +27,12 @@ from kernbench_core.runs.manifest import (
     kept_options,
 )
 from kernbench_core.runs.options import RunCall, RunOptions, signature_of
-from kernbench_core.runs.parts import Request, maker_of, parts_of, split_options
+from kernbench_core.runs.parts import Request, RunPart, maker_of, parts_of, split_options
 from kernbench_core.runs.request import request_of
 from kernbench_core.runs.result import RunResult
 from kernbench_core.runs.run_progress import RunProgress
 from kernbench_core.runs.verdicts import python_reads, verdicts
+from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
@@ -148,12 +149,20 @@ def run(*args: Any, **given: Any) -> RunResult:
         request.ask(lambda part: part.begin(request))
         make = functools.partial(carry_out, request, call.on_progress, wall)
         for part in request.parts:
-            make = functools.partial(part.around, make)
+            make = functools.partial(_around, part, make, plugins)
         result = make()
         if request.out is not None and (why := request.out.only_in_memory(request)):
             warnings.warn(why, KernbenchWarning, stacklevel=2)
         _refuse(result, request.options)
         return result
+
+
+def _around(part: RunPart, make: Callable[[], RunResult], plugins: Plugins) -> RunResult:
+    """Make a run with a part around it; PluginError where that returns something else."""
+    result: object = part.around(make)
+    if not isinstance(result, RunResult):
+        raise plugins.run_parts.fault(part.NAME, f"must return what make() does from around, not {brief(result)}")
+    return result
 
 
 _SIGNATURE = signature_of(RunCall)
@@ -281,7 +290,10 @@ def _engine(request: Request, progress: RunProgress, wall: WallTime) -> GraphEng
     options = request.options
     plugins = request.plugins
     require_kernels(request.config, plugins.machines, "run a bench")
-    observers = request.ask(lambda part: part.observer()).values()
+    observers = request.ask(lambda part: part.observer())
+    for name, observer in observers.items():
+        if observer is not None and not hasattr(observer, "attach"):
+            raise plugins.run_parts.fault(name, f"must give a RunObserver as its observer, not {brief(observer)}")
     progress.begin("building")
     with wall.spent_on("building the machine"):
         graph = compile_topology(request.config, plugins)
@@ -295,7 +307,7 @@ def _engine(request: Request, progress: RunProgress, wall: WallTime) -> GraphEng
             limits=options.limits,
             on_progress=progress.on_tick,
             functions=op_functions(plugins.ops),
-            observers=[each for each in observers if each is not None],
+            observers=[each for each in observers.values() if each is not None],
             scratchpads=next(filter(None, (part.scratchpads() for part in request.parts)), None),
             meter=next(filter(None, (part.meter() for part in request.parts)), None),
             race_by=options.race_by,

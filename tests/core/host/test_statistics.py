@@ -179,14 +179,23 @@ def test_numbers_of_numpy_are_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "combine", "told"),
+    ("name", "unit", "combine", "told"),
     [
-        ("furlong", "sum", "unit of statistic 'x' must be one of ('ns', 'B', ''), not 'furlong'"),
-        ("", "median", "combine of statistic 'x' must be one of ('sum', 'max', 'mean'), not 'median'"),
+        ("", "ns", "sum", "name of statistic '' must be a text, not ''"),
+        (5, "ns", "sum", "name of statistic 5 must be a text, not 5"),
+        ("x", "furlong", "sum", "unit of statistic 'x' must be one of ('ns', 'B', ''), not 'furlong'"),
+        ("x", "", "median", "combine of statistic 'x' must be one of ('sum', 'max', 'mean'), not 'median'"),
     ],
 )
-def test_a_statistic_that_cannot_be_is_refused(unit: str, combine: str, told: str) -> None:
+def test_a_statistic_that_cannot_be_is_refused(name: str, unit: str, combine: str, told: str) -> None:
     """Where it is declared."""
     with pytest.raises(ValueError) as caught:
-        Stat("x", unit, combine, "A number.")
+        Stat(name, unit, combine, "A number.")
     assert str(caught.value) == told
+
+
+def test_a_statistic_says_what_it_is() -> None:
+    """A result shows it."""
+    with pytest.raises(ValueError) as caught:
+        Stat("x", "", "sum", None)  # type: ignore[arg-type]
+    assert str(caught.value) == "doc of statistic 'x' must be a text, not None"

@@ -1,4 +1,4 @@
-"""An answer of a part of a run that is no JSON is told of, with whose it is."""
+"""What a part of a run gives that nothing can be made of is told of, with whose it is."""
 
 from __future__ import annotations
 
@@ -74,3 +74,23 @@ def test_an_answer_whose_json_raises_is_told(
     must = "error: part of runs 'odd' must answer plain JSON types, without NaN and inf, but"
     why = "odd_raising.Answer.to_json raised AttributeError: 'Answer' object has no attribute 'volts'; correct it."
     assert lines == [f"{must} {why}"]
+
+
+def test_a_part_around_a_run_must_return_its_result(
+    toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else nothing of the run would be there."""
+    of = "of file /odd_lost.py"
+    lines = told(tmp_path, capsys, "lost", "Odd.around = lambda self, make: print(make())\n")
+    assert lines == [
+        f"error: part of runs 'odd' {of} must return what make() does from around, not None; repair or "
+        "reinstall file /odd_lost.py."
+    ]
+
+
+def test_an_observer_that_is_none_is_told(toy: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is built."""
+    assert told(tmp_path, capsys, "seer", "Odd.observer = lambda self: 3\n") == [
+        "error: part of runs 'odd' of file /odd_seer.py must give a RunObserver as its observer, not 3; "
+        "repair or reinstall file /odd_seer.py."
+    ]
