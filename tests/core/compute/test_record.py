@@ -46,6 +46,7 @@ def test_a_field_that_is_wrong_is_told(changes: dict[str, Any], told: str) -> No
         (lambda: LaneCost(-1.0), f"LaneCost.steps must be {AMOUNT}, not -1.0"),
         (lambda: LaneCost(1.0, np.inf), f"LaneCost.lookups must be {AMOUNT}, not inf"),
         (lambda: LaneCost(1.0, "few"), f"LaneCost.lookups must be {AMOUNT}, not 'few'"),  # type: ignore[arg-type]
+        (Again, "Again must have a function as floats, or as integers"),
         (lambda: Again(3), f"Again.floats must be {WAY}, not 3"),  # type: ignore[arg-type]
     ],
 )

@@ -325,6 +325,9 @@ def test_a_file_has_several_benches(tmp_path: Path) -> None:
         ("def bench(rt, x: list): pass", UsageError,
          "parameter 'x' of bench 'b' must be annotated int, float, str, bool, Literal[…] or np.ndarray, "
          "or one of these | None, not <class 'list'>."),
+        ("from kernbench_core.host import DeviceTensor\ndef bench(rt, x: DeviceTensor | None = None): pass", UsageError,
+         "parameter 'x' of bench 'b' must be annotated int, float, str, bool, Literal[…] or np.ndarray, "
+         "or one of these | None, not kernbench_core.host.device_tensor.DeviceTensor | None."),
     ],
 )  # fmt: skip
 def test_a_bad_bench_file_is_a_sentence(

@@ -91,3 +91,11 @@ def test_our_own_are_those_of_the_distribution() -> None:
     assert own_plugins() == tuple(f"{name} = {module}" for name, module in project["entry-points"]["kernbench"].items())
     assert [text.partition(" ")[0] for text in own_plugins("builtin.checks", "ccl")] == ["builtin.checks", "ccl"]
     assert own_plugins("builtin") == own_plugins()[:-1]
+
+
+def test_an_install_that_was_cut_short_is_called_by_its_entry(site: Site) -> None:
+    """Without metadata, or without a name in them, there is no other name."""
+    torn = site.folder / "torn-0.3.dist-info"
+    torn.mkdir(parents=True)
+    (torn / "entry_points.txt").write_text("[kernbench]\ntorn = torn_plugin\n")
+    assert named("torn") == [("torn", "torn", "torn_plugin", "?")]
