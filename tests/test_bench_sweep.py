@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kernbench_builtin.cache import loaded
 from kernbench_builtin.sweeps import points_of
 from kernbench_builtin.sweeps.evaluate import evaluate, job_of
-from kernbench_core.cache import dependencies
 from tests.conftest import count_calls, forget_executed, loaded_tool
 from tests.tool_runs import run_tool
 
@@ -20,7 +20,7 @@ TOOL = Path(__file__).parents[1] / "tools" / "bench_sweep.py"
 
 def test_the_quick_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("KERNBENCH_CACHE", "set by the tool")
-    monkeypatch.setattr(dependencies, "loaded_files", lambda *_: {})  # a user has not loaded all tests
+    monkeypatch.setattr(loaded, "loaded_files", lambda *_: {})  # a user has not loaded all tests
     forget_executed()
     assert run_tool("bench_sweep", "--quick", "--json") == 0
     found = json.loads(capsys.readouterr().out)
@@ -34,7 +34,7 @@ def test_the_quick_measurement(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_a_point_that_the_cache_has_takes_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer than its run takes in Python; what it shares with all points was done by the first."""
     monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr(dependencies, "loaded_files", lambda *_: {})  # a user has not loaded all tests
+    monkeypatch.setattr(loaded, "loaded_files", lambda *_: {})  # a user has not loaded all tests
     with loaded_tool("bench_sweep") as tool:
         asked = tool.plan(3)
         jobs = [job_of(asked, point) for point in points_of(asked)]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
+from kernbench_builtin.cache import loaded
 from kernbench_builtin.cache.packing import pack, unpack
 from kernbench_core.cache import dependencies
 from kernbench_core.cache.dependencies import NotCacheable, digest_of, environment_digest, places_of
@@ -177,15 +178,15 @@ def _current(cache: Cache, key: str) -> tuple[Mapping[str, Any], Any, Mapping[st
 
 def _settled(plugins: Plugins, depends: Mapping[str, str], ran: Collection[str]) -> dict[str, Any]:
     """Return what an answer depends on, modules among that; NotCacheable where it may be otherwise by now."""
-    loaded = dependencies.loaded_files(plugins, ran)
-    new = [path for path, digest in loaded.items() if digest is None]
+    files = loaded.loaded_files(plugins, ran)
+    new = [path for path, digest in files.items() if digest is None]
     new += [place for place, digest in depends.items() if digest_of(place) != digest]
     if new:
         raise NotCacheable(
             f"{new[0]!r} must not be written while this process goes on, which may have loaded it before; the answer "
             "is not kept. Start a new process."
         )
-    return {**loaded, **depends}
+    return {**files, **depends}
 
 
 def _sentence(key: str, about: Mapping[str, Any]) -> str:

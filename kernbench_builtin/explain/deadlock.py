@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kernbench_builtin.explain.last_actions import before_that, ended_program, idle_pes, last_call, pe_names
-from kernbench_builtin.explain.wait_cycle import shortest_cycle
 from kernbench_builtin.explain.wait_graph import KernelWait, spell, stuck, wait_graph, waits, way_out
 from kernbench_core.callsite import describe_site
 from kernbench_core.host.launch_names import called
 from kernbench_core.host.lost_messages import lost_messages
+from kernbench_core.host.wait_cycle import shortest_cycle
 from kernbench_core.topology.naming import pe_prefix
 from kernbench_core.units import format_time
 from kernbench_core.wording import join_names

@@ -12,13 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from kernbench_builtin.cache.loaded import loaded_files
 from kernbench_builtin.sweeps.constraints import with_short_names
 from kernbench_builtin.sweeps.objectives import FigureFunctions, measure, named_figures, parse_objective, read_figures
 from kernbench_builtin.sweeps.plan import TRITON, SweepPlan, canonical, params_of, settings_of
 from kernbench_builtin.sweeps.points import SweepPoint
 from kernbench_builtin.sweeps.results import DIFFERS
 from kernbench_builtin.sweeps.retimed import RecordingDiffers, result_of, to_retime
-from kernbench_core.cache.dependencies import loaded_files
 from kernbench_core.errors import (
     OUT_OF_MEMORY,
     DeadlockError,

@@ -11,18 +11,16 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from kernbench_core.errors import KernbenchError
-from kernbench_core.package import IMPORTED_NS, is_ours, is_pythons
+from kernbench_core.package import IMPORTED_NS
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
 
 #: The packages of the plug-ins that were asked for last, with their digests.
 _LAST: list[tuple[Plugins, dict[str, str]]] = []
-#: How the paths of our own packages begin.
-_OURS: Final = f"{Path(__file__).parents[2]}/kernbench_"
 
 
 class NotCacheable(KernbenchError):
@@ -37,7 +35,7 @@ def code_digests(plugins: Plugins) -> Mapping[str, str]:
     if not (_LAST and _LAST[0][0] is plugins):
         entries = sorted(repr(entry) for found in plugins.registries.values() for entry in found.values())
         digests = {"what is registered": text_digest("\n".join(entries))}
-        _LAST[:] = [(plugins, digests | {name: _digest_of_code(name) for name in _packages_of(plugins)})]
+        _LAST[:] = [(plugins, digests | {name: _digest_of_code(name) for name in packages_of(plugins)})]
     return _LAST[0][1]
 
 
@@ -46,37 +44,6 @@ def environment_digest() -> str:
     found = {Path(path).name for folder in sys.path for path in glob.glob(f"{folder}/*.dist-info")}  # noqa: PTH207
     python = sys.version, sys.flags.optimize, os.environ.get("PYTHONPATH")
     return text_digest(repr((*python, platform.machine(), sorted(found))))
-
-
-def loaded_files(plugins: Plugins, ran: Iterable[str] = ()) -> dict[str, str | None]:
-    """Return the SHA-256 of the files of all modules that are loaded, but for installed ones, plug-ins and the bench.
-
-    Those count too of which some code `ran`, so that a module is found that is in no list, as it was loaded by hand.
-
-    It is "" where a file is gone, and None where it may not be what is loaded: it was written after this process began,
-    or, of files that kernbench executed, as algorithms are, and of their own modules, it is not what was executed.
-    """
-    others = {"__main__", "__mp_main__", *_packages_of(plugins)}  # the main module, in two names
-    kernels = (path for path in map(os.path.abspath, ran) if os.path.isfile(path))  # noqa: PTH113
-    found = {path for path in kernels if not (_is_installed(path) or path.startswith(_OURS))}
-    executed = dict[str, str]()
-    for name, module in list(sys.modules.items()):
-        file, spec = (getattr(module, "__dict__", {}).get(each) for each in ("__file__", "__spec__"))
-        top = name.partition(".")[0]
-        if top in others or is_ours(top) or name.startswith("kernbench_bench_") or not isinstance(file, str):
-            continue
-        sources: Any = getattr(spec, "loader_state", None)
-        if hasattr(sources, "hashes"):
-            executed |= {str(sources.folder / each): digest for each, digest in sources.hashes.items()}
-        elif not _is_installed(file):
-            path = Path(file).absolute()
-            found.add(str(next((each for each in (path, *path.parents) if each.is_file()), path)))  # or a zip file
-    loaded = {path: None if _is_new(path) else digest_of(path) for path in sorted(found)}
-    return loaded | {path: digest if digest_of(path) == digest else None for path, digest in executed.items()}
-
-
-def _is_installed(file: str) -> bool:
-    return is_pythons(file) or "/site-packages/" in file or "/dist-packages/" in file
 
 
 def digest_of(place: str) -> str:
@@ -104,7 +71,7 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _packages_of(plugins: Plugins) -> list[str]:
+def packages_of(plugins: Plugins) -> list[str]:
     """Return the packages, or lone modules, that kernbench and plug-ins are in, by their first names."""
     targets = [entry.target for found in plugins.registries.values() for entry in found.values()]
     tops = {re.split("[:.]", name)[0] for name in (*targets, *(source.module for source in plugins.sources))}
@@ -122,7 +89,7 @@ def _digest_of_code(name: str) -> str:
     for place in places:
         below = [f"{above}/{each}" for above, _, names in os.walk(place) for each in names] or [place]
         found += [path for path in below if not path.endswith((".pyc", "~")) and "/." not in path[len(place) :]]
-    for path in filter(_is_new, found):
+    for path in filter(is_new, found):
         raise NotCacheable(
             f"the code of {name!r} must be what its files say, and {path!r} was written after this process had begun; "
             "start a new one."
@@ -130,7 +97,7 @@ def _digest_of_code(name: str) -> str:
     return text_digest("\n".join(f"{path} {digest_of(path)}" for path in sorted(found)))
 
 
-def _is_new(path: str) -> bool:
+def is_new(path: str) -> bool:
     """Whether a file was written, or put in its place, after this process began."""
     try:
         return os.stat(path).st_ctime_ns > IMPORTED_NS  # noqa: PTH116 - a Path costs more than the rest

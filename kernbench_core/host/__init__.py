@@ -28,5 +28,6 @@ if TYPE_CHECKING:
     from kernbench_core.host.timing import NotModelled as NotModelled
     from kernbench_core.host.timing import not_modelled as not_modelled
     from kernbench_core.host.timing import resource_uses as resource_uses
+    from kernbench_core.host.wait_cycle import shortest_cycle as shortest_cycle
 
 __getattr__ = door(__name__)

@@ -225,7 +225,7 @@ def test_what_was_written_after_the_process_began_is_not_kept(
             assert run().cache_key is None
         assert len(warned) == 1 and re.fullmatch(sentence, str(warned[0].message))
     monkeypatch.setattr(dependencies, "IMPORTED_NS", time.time_ns())
-    assert run().cache_key is not None and not dependencies._is_new("gone")
+    assert run().cache_key is not None and not dependencies.is_new("gone")
 
 
 def test_a_hit_says_when_it_was_made_and_of_what_it_depends(

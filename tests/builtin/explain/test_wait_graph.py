@@ -9,8 +9,8 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernbench_builtin.explain.wait_cycle import shortest_cycle
 from kernbench_builtin.explain.wait_graph import spell, stuck, wait_graph, way_out
+from kernbench_core.host.wait_cycle import shortest_cycle
 
 
 @settings(deadline=None)
