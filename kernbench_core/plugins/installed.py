@@ -45,10 +45,18 @@ def _read(entry_points: Callable[..., Any], _: tuple[Any, ...]) -> tuple[tuple[s
     found = []
     for point in entry_points(group=GROUP):
         if point.dist not in said:  # its metadata are parsed each time that they are asked for
-            said[point.dist] = point.dist.name or point.name, point.dist.version or "?"
+            said[point.dist] = _known_of(point)
         name, version = said[point.dist]
         found.append((name, point.name, point.value, version))
     return tuple(found)
+
+
+def _known_of(point: Any) -> tuple[str, str]:
+    """Return the name and version of an entry's distribution; where its install was cut short, the entry's name."""
+    try:
+        return point.dist.name or point.name, point.dist.version or "?"
+    except OSError:  # with importlib_metadata, there are none then
+        return point.name, "?"
 
 
 def _state(place: str) -> tuple[str, int, int]:
