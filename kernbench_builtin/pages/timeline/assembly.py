@@ -230,7 +230,7 @@ class Assembly:
             tuple(attrs.evolve(each, track=int(numbers[each.track])) for each in counted),
             arrows.joined(self._flows, rows),
             LEVELS[self._depth],
-            () if self._notes.full_ns is None else (_full(self._notes.full_ns, len(self._notes.passages)),),
+            () if self._notes.full_ns is None else (_full(self._notes.full_ns, len(self._notes.passages.table())),),
             self._activity(launches) if self.reaches("unit") else None,
         )
 
@@ -286,10 +286,10 @@ def _inside_a_pe(wire: str) -> bool:
     return bool(arrow) and pe_prefix(source) is not None and pe_prefix(source) == pe_prefix(destination)
 
 
-def _full(until: float, numbers: int) -> str:
+def _full(until: float, times: int) -> str:
     return (
         f"what passes on channels and wires was noted until {format_time(until)} only, "
-        f"{numbers // len(PASSAGE):,} times; give a --window, or a coarser --level."
+        f"{times:,} times; give a --window, or a coarser --level."
     )
 
 

@@ -21,7 +21,7 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
 
     With `channels_only` those inside a component do.
     """
-    extend, number, since, waits = notes.passages.extend, notes.number, notes.since, notes.waits.extend
+    extend, pack, number, since, waits = notes.passages.extend, notes.passages.pack, notes.number, notes.since, notes.waits
     # the methods themselves, as `super()` would take time with each message
     carry, book, count = Wire.send, Wire.book, Wire.note_wait
 
@@ -46,11 +46,11 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
             count(self, waited)
             end = self.available_at if until is None else until
             if end > since and end - waited < notes.until:
-                waits((self.number, waited, end))
+                waits.extend(waits.pack(self.number, waited, end))
 
         def _note(self, start: float, end: float, nbytes: int, msg: MsgBase | None, sign: int = 1) -> None:
             if end > since and start < notes.until and (not channels_only or "#" in self.name):
-                extend((sign * self.number, start, end, nbytes, -1 if msg is None else number(msg)))
+                extend(pack(sign * self.number, start, end, nbytes, -1 if msg is None else number(msg)))
 
     class NotingWire(NotingChannel):
         """Note each passage, what is sent along too."""
@@ -64,7 +64,7 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
             carry(self, msg, head, tail)
             end = self.available_at
             if end > since and start < notes.until:
-                extend((self.number, start, end, nbytes, number(msg)))
+                extend(pack(self.number, start, end, nbytes, number(msg)))
 
     return NotingChannel if channels_only else NotingWire
 

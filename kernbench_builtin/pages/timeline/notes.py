@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from copy import copy
+from struct import Struct
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -45,10 +46,20 @@ MOST_PASSAGES: Final = 20_000_000
 """So many passages (40 B each, and about 100 B while a timeline is made of them) are noted; then no more are."""
 
 
-_TIMES: Final = (
-    ("passages", PASSAGE, "end_ns"), ("trips", TRIP, "answered_ns"), ("busy", USE, "until_ns"),
-    ("waits", USE, "until_ns"),
-)  # fmt: skip
+_TIMES: Final = {"passages": "end_ns", "trips": "answered_ns", "busy": "until_ns", "waits": "until_ns"}
+
+
+class Rows(bytearray):
+    """Rows of plain numbers, added by `rows.extend(rows.pack(…))`: a third of the time of an array's `extend`."""
+
+    def __init__(self, columns: tuple[str, ...], numbers: bytes = b"") -> None:
+        super().__init__(numbers)
+        self.columns = columns
+        self.pack = Struct(f"{len(columns)}d").pack
+
+    def table(self) -> Readings:
+        """Return a copy of them, a row each."""
+        return np.frombuffer(bytes(self)).reshape(-1, len(self.columns))
 
 
 class Notes:
@@ -60,10 +71,10 @@ class Notes:
     def __init__(self, since: float = 0.0, until: float = math.inf, most: int = MOST_PASSAGES) -> None:
         self.since, self.until = since, until
         self.full_ns: float | None = None
-        self._room = most * len(PASSAGE)
-        self.passages, self.messages, self.trips = array("d"), array("d"), array("d")
-        self.programs, self.steps, self.receipts = array("d"), array("d"), array("d")
-        self.busy, self.waits = array("d"), array("d")
+        self._room = most * len(PASSAGE) * 8
+        self.messages, self.programs = array("d"), array("d")  # whose numbers change
+        self.passages, self.trips, self.steps = Rows(PASSAGE), Rows(TRIP), Rows(STEP)
+        self.receipts, self.busy, self.waits = Rows(RECEIPT), Rows(USE), Rows(USE)
         #: What numbers stand for: ways of messages, senders, kernel lines, stacks of their numbers, launches.
         self.sorts: dict[str, int] = {}
         self.senders: dict[str, int] = {}
@@ -74,15 +85,17 @@ class Notes:
 
     def latest(self, most: int, now: float) -> Notes:
         """Return what was noted since the last `most` passages before `now` began; of programs and messages, all."""
-        begins = np.frombuffer(self.passages).reshape(-1, len(PASSAGE))[:, PASSAGE.index("start_ns")]
+        begins = self.passages.table()[:, PASSAGE.index("start_ns")]
         begins = begins[begins < now]  # others have booked their wire, and wait
         if len(begins) <= most:
             return self
         found = copy(self)
         found.since = float(np.partition(begins, len(begins) - most)[len(begins) - most])
-        for name, columns, end in _TIMES:
-            table = np.frombuffer(getattr(self, name)).reshape(-1, len(columns))
-            setattr(found, name, array("d", table[table[:, columns.index(end)] > found.since].tobytes()))
+        for name, end in _TIMES.items():
+            rows: Rows = getattr(self, name)
+            table = rows.table()
+            kept = table[table[:, rows.columns.index(end)] > found.since]
+            setattr(found, name, Rows(rows.columns, kept.tobytes()))
         return found
 
     def number(self, msg: MsgBase) -> int:
@@ -102,7 +115,8 @@ class Notes:
         """Note a round trip to a memory, when its answer is back at its sender."""
         number = self.senders.setdefault(sender, len(self.senders))
         mark: int | None = getattr(trip, "mark", None)
-        self.trips.extend((-1 if mark is None else mark, number, trip.born, trip.tail, op_for(trip)))
+        trips = self.trips
+        trips.extend(trips.pack(-1 if mark is None else mark, number, trip.born, trip.tail, op_for(trip)))
 
     def begun(self, launch: Launch, pe: int, program: tuple[int, int, int], now: float) -> int:
         """Note that a program begins at `now` ns; return its number."""
@@ -122,12 +136,12 @@ class Notes:
         sites = self.sites
         lines = tuple([sites.setdefault((site[0].co_filename, site), len(sites)) for site in stack])
         number = self.stacks.setdefault(lines, len(self.stacks)) if lines else -1
-        self.steps.extend((program, since, now, number, op))
+        self.steps.extend(self.steps.pack(program, since, now, number, op))
 
 
-def rows_of(numbers: array[float], columns: tuple[str, ...]) -> dict[str, Readings]:
+def rows_of(numbers: array[float] | Rows, columns: tuple[str, ...]) -> dict[str, Readings]:
     """Return the columns of rows that were appended to one run of numbers."""
-    table = np.array(numbers, np.float64).reshape(-1, len(columns))
+    table = np.frombuffer(bytes(numbers)).reshape(-1, len(columns))
     return {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(columns)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kernbench_builtin.pages.timeline.assembly import assemble
 from kernbench_builtin.pages.timeline.instruments import NotingBridge, noting_wire
 from kernbench_builtin.pages.timeline.levels import LEVELS, check_level
-from kernbench_builtin.pages.timeline.notes import Notes
+from kernbench_builtin.pages.timeline.notes import Notes, Rows
 from kernbench_builtin.pages.timeline.timeline import Timeline, op_number
 from kernbench_core.kernel.queue_commands import RecvCmd
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MsgBase, Transaction
@@ -74,7 +73,8 @@ class TimelineRecorder:
     def served(self, component: ComponentBase, msg: MsgBase) -> None:
         """Note which message a receipt got."""
         if isinstance(msg, RecvCmd) and msg.sent is not None:
-            self._notes.receipts.extend((op_number(*msg.op_id), op_number(*msg.sent.op_id)))
+            receipts = self._notes.receipts
+            receipts.extend(receipts.pack(op_number(*msg.op_id), op_number(*msg.sent.op_id)))
 
     def was_busy(self, component: ComponentBase, took: float, until: float) -> None:
         """Note when a unit was busy."""
@@ -84,10 +84,10 @@ class TimelineRecorder:
         """Note when a message waited at a unit."""
         self._used(self._notes.waits, component, waited, until)
 
-    def _used(self, kept: array[float], component: ComponentBase, ns: float, until: float) -> None:
+    def _used(self, kept: Rows, component: ComponentBase, ns: float, until: float) -> None:
         notes = self._notes
         if self._units and until > notes.since and until - abs(ns) < notes.until:
-            kept.extend((self._numbers[component], ns, until))
+            kept.extend(kept.pack(self._numbers[component], ns, until))
 
     def timeline(
         self,

@@ -38,7 +38,7 @@ def test_what_waits_for_a_wire_is_noted_until_it_goes_on() -> None:
         wire = noting_wire(notes)(env, 7, "a->b", 1.0, 3.0, arrive=lambda msg: None, on_head=False)
         for head in (0.0, 2.0):
             wire.send(MsgBase(nbytes=10), head, head)
-        assert [*notes.waits] == waits and wire.waited_ns == 8.0
+        assert notes.waits.table().ravel().tolist() == waits and wire.waited_ns == 8.0
 
 
 def test_two_clocks_are_refused() -> None:
@@ -109,7 +109,7 @@ def test_the_latest_part_is_a_window_of_the_whole(most: int) -> None:
         engine.advance()
     found = (engine.shared.requests, engine.op_log)
     whole, latest = recorder.timeline(*found), recorder.timeline(*found, latest=most)
-    begins = sorted([*recorder._notes.passages][1::5])
+    begins = sorted(recorder._notes.passages.table()[:, 1].tolist())
     if most >= len(begins):
         assert latest == whole
         return
@@ -128,8 +128,9 @@ def test_the_latest_part_is_a_window_of_the_whole(most: int) -> None:
 def test_what_waits_for_its_wire_is_no_latest_passage() -> None:
     """The last that have begun count, however much has booked a wire until later."""
     notes = Notes()
-    notes.passages.extend(number for at in (1, 2, 3, 50, 60) for number in (7, at, at + 20, 8, -1))
+    for at in (1, 2, 3, 50, 60):
+        notes.passages.extend(notes.passages.pack(7, at, at + 20, 8, -1))
     found = notes.latest(2, 10.0)
-    assert found.since == 2.0 and [*found.passages][1::5] == [1, 2, 3, 50, 60]
-    assert [*notes.latest(1, 55.0).passages][1::5] == [50, 60]
+    assert found.since == 2.0 and found.passages.table()[:, 1].tolist() == [1, 2, 3, 50, 60]
+    assert notes.latest(1, 55.0).passages.table()[:, 1].tolist() == [50, 60]
     assert notes.latest(3, 10.0) is notes
