@@ -148,17 +148,15 @@ def _compare(tally: _Tally, name: str, got: Array, each: Expected) -> Failure | 
     exact = not dtypes.is_float(dtype)
     rtol = dtypes.tolerance(dtype) if each.rtol is None else each.rtol
     atol = dtypes.tolerance(dtype) if each.atol is None else each.atol
-    whole: Any = np.uint64 if want.dtype == np.uint64 else np.int64
-    wide = whole if exact and want.dtype.kind in "iub" else np.float64
     wrong = False
     with np.errstate(all="ignore"):  # what memory held before may be a signalling NaN, which a cast tells of
         for one, other in _pieces(got, want):
-            error, apart = _judged(one.astype(wide), other.astype(wide), exact, rtol, atol)
+            error, apart = _judged(_wide(one, exact), _wide(other, exact), exact, rtol, atol)
             tally.worst = max(tally.worst, float(np.nanmax(np.where(np.isnan(error), np.inf, error))))
             wrong = wrong or bool(apart.any())
         if not wrong:
             return None
-        left, right = got.astype(wide), want.astype(wide)
+        left, right = _wide(got, exact), _wide(want, exact)
         error, apart = _judged(left, right, exact, rtol, atol)
     worst, words = difference(apart, error, left, right)
     within = "exactly" if exact else f"within rtol={rtol:g}, atol={atol:g}"
@@ -172,17 +170,34 @@ def _pieces(got: Array, want: Array) -> Iterator[tuple[Array, Array]]:
         yield one[start : start + _AT_ONCE], other[start : start + _AT_ONCE]
 
 
+def _wide(array: Array, exact: bool) -> Array:
+    return array if exact and array.dtype.kind in "iub" else array.astype(np.float64)
+
+
 def _judged(left: Array, right: Array, exact: bool, rtol: float, atol: float) -> tuple[Array, Array]:
     """Return how far apart elements are, and which of them are too far."""
-    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    same = _equal(left, right) | (np.isnan(left) & np.isnan(right))
     error = np.where(same, 0.0, distance(left, right))
     near = np.isfinite(right) & (error <= atol + rtol * np.abs(right))
     return error, ~same if exact else ~(same | near)
 
 
+def _equal(left: Array, right: Array) -> Array:
+    """Return which elements are equal; of integers and floats, too, where numpy rounds the integers to f64."""
+    same: Array = left == right
+    if left.dtype.kind in "iu" and right.dtype.kind == "f":
+        same &= (right < float(np.iinfo(left.dtype).max) + 1) & (right.astype(left.dtype) == left)
+    return same
+
+
 def distance(left: Array, right: Array) -> Array:
-    """Return how far apart elements are, as f64: of integers the exact distance, rounded once."""
+    """Return how far apart elements are, as f64: of integers of one sign the exact distance, rounded once."""
     if left.dtype.kind in "iub" and right.dtype.kind in "iub":
+        if np.uint64 in (left.dtype, right.dtype) and "i" in (left.dtype.kind, right.dtype.kind):
+            signed, other = (left, right) if left.dtype.kind == "i" else (right, left)
+            return np.where(signed < 0, -signed.astype(np.float64), 0.0) + distance(
+                np.maximum(signed, 0).astype(np.uint64), other
+            )
         both = np.uint64 if np.uint64 in (left.dtype, right.dtype) else np.int64
         one, other = left.astype(both), right.astype(both)
         # two's complement: as unsigned the difference is right even where it does not fit into int64

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernbench_core.compute.executor import DataExecutor
-from kernbench_core.compute.verification import Verification
+from kernbench_core.compute.verification import Expected, Verification
 from kernbench_core.oplog.description import Access
 from kernbench_core.oplog.log import OpLog
 from kernbench_core.values.memory_store import MemoryStore
@@ -104,6 +104,28 @@ def test_the_worst_of_large_integers_is_told(got: list[int], want: list[int], wo
     verdict = DataExecutor(OpLog(), store).verify({"x": (access, np.array(want, np.int64))})
     assert verdict.max_abs_error == distance
     assert f"the worst is [{worst}]: got {got[worst]}, expected {want[worst]}." in verdict.failures[0]
+
+
+#: What one type holds of what lies at the ends of another, and what f64 rounds to it.
+ENDS = [end + by for end in (0, 1 << 7, 1 << 31, 1 << 53, 1 << 63, 1 << 64, -1 << 63, -1 << 53) for by in (-1, 0, 1)]
+
+
+@settings(max_examples=40)
+@given(
+    got=st.tuples(st.sampled_from(["int8", "uint8", "int32", "uint32", "int64", "uint64"]), st.sampled_from(ENDS)),
+    want=st.tuples(st.sampled_from(["int8", "int64", "uint64", "float64"]), st.sampled_from(ENDS)),
+)
+def test_integers_equal_what_python_says_that_they_equal(got: tuple[str, int], want: tuple[str, int]) -> None:
+    """Whatever the types: no sign is lost, and none is rounded to a float."""
+    one = np.array([got[1] % (1 << 64)], np.uint64).astype(got[0])
+    other = np.array([want[1]], "f8") if want[0] == "float64" else np.array([want[1] % (1 << 64)], "u8").astype(want[0])
+    store = MemoryStore()
+    store.write("hbm", 0, one)
+    expected = Expected(Access("hbm", (Region(0, one.nbytes),)), other, dtype=got[0])
+    verdict = DataExecutor(OpLog(), store).verify({"x": expected})
+    apart = abs(int(one[0]) - int(other[0]))
+    assert verdict.ok == (one[0].item() == other[0].item()) == (not apart)
+    assert want[0] == "float64" or verdict.max_abs_error == float(apart)
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("int32", "exactly"), ("float32", "within rtol=1e-05, atol=1e-05")])
