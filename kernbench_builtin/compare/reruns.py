@@ -34,6 +34,7 @@ from kernbench_core.runs.manifest import INPUTS, MANIFEST, Manifest, current_plu
 from kernbench_core.runs.options import RunCall, require_path
 from kernbench_core.runs.parts import Request, RunPart, checker_of_ops, parts_of
 from kernbench_core.runs.result import RunResult
+from kernbench_core.values.dtypes import numpy_dtype
 
 if TYPE_CHECKING:
     from kernbench_core.engine.watchdog import Progress
@@ -126,7 +127,7 @@ def _request(path: Path, old: Manifest, bench: Bench, trust: bool, plugins: Plug
     from kernbench_core.topology.configuration import Config
 
     given = {
-        name: input_file(path, value, f"the file of parameter {name!r}", trust) if isinstance(value, dict) else value
+        name: _array_of(path, name, value, trust) if isinstance(value, dict) else value
         for name, value in old.params.items()
     }
     options = RunCall(bench.name, **old.options)
@@ -146,6 +147,16 @@ def _request(path: Path, old: Manifest, bench: Bench, trust: bool, plugins: Plug
         changes=old.changes,
         check_ops=checker_of_ops(plugins) if old.options["verify_ops"] else None,
     )
+
+
+def _array_of(path: Path, name: str, entry: Mapping[str, str], trust: bool) -> Any:
+    """Return the file of a parameter, or its array where a `.npy` file does not say of which dtype that is."""
+    file = input_file(path, entry, f"the file of parameter {name!r}", trust)
+    if "dtype" not in entry:
+        return file
+    import numpy as np
+
+    return np.load(file, allow_pickle=False).view(numpy_dtype(entry["dtype"]))
 
 
 def _inputs(path: Path, old: Manifest, bench: Bench, trust: bool, here: Path) -> Inputs:

@@ -21,6 +21,7 @@ from kernbench_core.engine.watchdog import Limits
 from kernbench_core.host.sources import BENCH_FUNCTION
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.units import finite
+from kernbench_core.values.dtypes import dtype_name
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -63,6 +64,8 @@ FORMS: Mapping[str, Any] = {
     "op_log_sha256": str | None,
 }
 #: The distributions whose version may change what a run computes.
+#: What `isbuiltin` is of a dtype that ml_dtypes has registered: numpy writes it, and does not load it.
+_REGISTERED = 2
 _LIBRARIES = ("attrs", "greenlet", "ml_dtypes", "numpy", "simpy")
 
 
@@ -188,7 +191,8 @@ def describe_params(values: Mapping[str, Any], given: Mapping[str, Any], *, copi
         if isinstance(given.get(name), str | Path):
             path = _portable(Path(given[name]))
             file = {**file, "given": path} if copied else {"file": path}
-        described[name] = {**file, "sha256": array_sha256(value), "shape": list(value.shape)}
+        named = {"dtype": dtype_name(value.dtype)} if value.dtype.isbuiltin == _REGISTERED else {}
+        described[name] = {**file, "sha256": array_sha256(value), "shape": list(value.shape), **named}
     return described
 
 
@@ -210,8 +214,11 @@ def array_sha256(array: Any) -> str:
 
 
 def write_npy(array: Any, write: Callable[[bytes], object]) -> None:
-    """Write `array` as a `.npy` file through `write`."""
+    """Write `array` as a `.npy` file through `write`; of a dtype that numpy cannot load (bf16, f8) the bytes, as V2, V1."""
     from numpy.lib import format as npy
+
+    if array.dtype.isbuiltin == _REGISTERED:
+        array = array.view(f"V{array.dtype.itemsize}")
 
     class Out:
         def write(self, chunk: bytes) -> None:

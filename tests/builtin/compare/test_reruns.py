@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import attrs
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -35,6 +36,17 @@ def test_a_rerun_gives_the_same_hash(toy: ModuleType, tmp_path: Path) -> None:
     assert again.result.op_log.records == [3.0]
     assert again.result.op_log_sha256 == first.op_log_sha256
     assert toy.engines[-1].graph.data == {"system": {"sips": 2}}
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
+def test_an_array_keeps_its_dtype(toy: ModuleType, tmp_path: Path, name: str) -> None:
+    """Also one that numpy has only since ml_dtypes told it of that; the file is one that numpy alone can load."""
+    made, path = np.arange(4).astype(np.dtype(getattr(ml_dtypes, name, name))), tmp_path / "mine.py"
+    path.write_text("import numpy as np\ndef bench(rt, a: np.ndarray):\n    rt.logged.append(a.dtype.name)\n")
+    run(path, "one", {"a": made}, out=tmp_path / "out", plugins=toy.plugins)
+    again = rerun(tmp_path / "out" / "manifest.json", plugins=toy.plugins)
+    assert again.same and again.result.op_log.records == [name]
+    assert np.load(tmp_path / "out" / "params" / "a.npy").view(made.dtype).tobytes() == made.tobytes()
 
 
 @pytest.mark.parametrize(
