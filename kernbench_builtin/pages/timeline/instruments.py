@@ -21,7 +21,8 @@ def noting_wire(notes: Notes, *, channels_only: bool = False) -> type[Wire]:
 
     With `channels_only` those inside a component do.
     """
-    extend, pack, number, since, waits = notes.passages.extend, notes.passages.pack, notes.number, notes.since, notes.waits
+    extend, pack, number = notes.passages.extend, notes.passages.pack, notes.number
+    since, waits = notes.since, notes.waits
     # the methods themselves, as `super()` would take time with each message
     carry, book, count = Wire.send, Wire.book, Wire.note_wait
 
