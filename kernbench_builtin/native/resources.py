@@ -25,13 +25,14 @@ _FASTEST: Final = 2.0**40
 class Improvable:
     """A part of a machine: the nodes of some `kinds` and the wires of some `edges`, or the `places` of the former.
 
-    Faster by f means: each time is 1/f of what it was, each rate f times; places are f times as many, at most `most`.
+    Faster by f means: each time is 1/f of what it was, each rate f times; places are f times as many, up to `most`, and
+    never fewer. A number of places of 0 is that of another parameter, and stays 0.
     """
 
     name: str
     kinds: tuple[str, ...] = ()
     edges: tuple[EdgeKind, ...] = ()
-    places: str = ""
+    places: tuple[str, ...] = ()
     most: int = 1024
 
     def faster(self, machine: Machine, plugins: Plugins, times: float) -> Machine:
@@ -47,10 +48,9 @@ class Improvable:
 
     def _node(self, node: Node, plugins: Plugins, times: float) -> Node:
         params: dict[str, Any] = dict(node.params)
-        if self.places:
-            many = params[self.places] * times
-            params[self.places] = self.most if many > self.most else math.ceil(many)
-        else:
+        for name in (name for name in self.places if params.get(name)):
+            params[name] = max(params[name], math.ceil(min(params[name] * times, self.most)))
+        if not self.places:
             params |= self._times(node.params, plugins.components.load(node.impl), times)
         return attrs.evolve(node, params=MappingProxyType(params))
 
@@ -78,7 +78,7 @@ RESOURCES: Final = (
     Improvable("scratchpads", ("pe_tcm",)),
     Improvable("matrix units", ("pe_gemm",)),
     Improvable("vector units", ("pe_math",)),
-    Improvable("places of the DMAs", ("pe_dma",), places="servers"),
+    Improvable("places of the DMAs", ("pe_dma",), places=("servers", "read_outstanding", "write_outstanding")),
     Improvable("set-up of the DMAs", ("pe_dma",)),
     Improvable("address translation", ("pe_mmu",)),
     Improvable("schedulers of tiles", ("pe_scheduler", "pe_fetch_store")),

@@ -42,6 +42,17 @@ def test_each_row_is_the_time_of_a_run_there() -> None:
     assert found.now.kernel_ns > found.rows[1][1].kernel_ns
 
 
+def test_places_of_dmas_are_those_that_a_machine_has() -> None:
+    """One channel has its own number, the other that of the unit; of more than are needed there are no fewer."""
+    settings = ("components.pe_dma.params.read_outstanding=1", "components.pe_dma.params.servers=4096")
+    _, recording = recorded("vector-add", machine("tiny", *settings))
+    found = what_if(recording, machine("tiny", *settings), plugins(), resources=[NAMED["places of the DMAs"]])
+    ((_, twice, free),) = found.rows
+    for outcome, places in ((twice, 2), (free, 1024)):
+        other = run_on(machine("tiny", settings[0][:-1] + str(places), settings[1]), "vector-add")
+        assert outcome.total_ns == other.env.now < found.now.total_ns
+
+
 def test_launches_side_by_side_take_the_time_of_both_once() -> None:
     """As the phase of kernels has it."""
 
