@@ -17,7 +17,7 @@ from kernbench_core.wording import brief
 
 if TYPE_CHECKING:
     from kernbench_core.graph import Graph
-    from kernbench_core.plugins import MachineRegistry, NetworkRegistry
+    from kernbench_core.plugins import MachineRegistry, NetworkRegistry, Plugins
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,6 +71,7 @@ def show(
 def validate(shell: Shell, source: str, components: str | None, sets: tuple[str, ...], as_json: bool) -> None:
     """Check a configuration, and report all errors with file and line."""
     graph = _compiled(shell, source, components, sets)
+    _build(graph, shell.plugins)
     if as_json:
         _echo(graph, source)
         return
@@ -170,6 +171,19 @@ def _compiled(shell: Shell, source: str, components: str | None, sets: tuple[str
     plugins = shell.plugins
     config = configure(plugins, source, components, sets)
     return compile_topology(config, plugins)
+
+
+def _build(graph: Graph, plugins: Plugins) -> None:
+    """Build the machine once: what its models require of their parameters, they say themselves."""
+    from kernbench_core.engine.hardware import Hardware
+    from kernbench_core.environment import Environment
+    from kernbench_core.host.session import GraphEngine
+    from kernbench_core.topology.design import Machine
+
+    if isinstance(graph, Machine):
+        GraphEngine(graph, plugins.components, plugins=plugins)
+    else:
+        Hardware(Environment(), graph).build(plugins.components)
 
 
 def _echo(graph: Graph, source: str) -> None:

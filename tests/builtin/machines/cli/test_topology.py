@@ -45,3 +45,11 @@ def test_the_kinds_of_machine_are_listed(toy: ModuleType, capsys: pytest.Capture
              "provider": OURS},
         ],
     }  # fmt: skip
+
+
+def test_what_models_require_of_their_parameters_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a run would, which builds the machine."""
+    of_hbm = "components.hbm_ctrl.params.efficiency=1.5"
+    assert main(["topology", "validate", "tiny", "--set", of_hbm]) == 3
+    assert capsys.readouterr().err == "sip0.cube0.hbm_ctrl0: efficiency must be at most 1, not 1.5; correct it.\n"
+    assert main(["topology", "validate", "mesh"]) == 0
