@@ -192,17 +192,19 @@ def _equal(left: Array, right: Array) -> Array:
 
 def distance(left: Array, right: Array) -> Array:
     """Return how far apart elements are, as f64: of integers of one sign the exact distance, rounded once."""
-    if left.dtype.kind in "iub" and right.dtype.kind in "iub":
-        if np.uint64 in (left.dtype, right.dtype) and "i" in (left.dtype.kind, right.dtype.kind):
-            signed, other = (left, right) if left.dtype.kind == "i" else (right, left)
-            return np.where(signed < 0, -signed.astype(np.float64), 0.0) + distance(
-                np.maximum(signed, 0).astype(np.uint64), other
-            )
+    found: Array
+    kinds = left.dtype.kind + right.dtype.kind
+    if not set(kinds) <= set("iub"):
+        found = np.abs(left.astype(np.float64, copy=False) - right.astype(np.float64, copy=False))
+    elif np.uint64 in (left.dtype, right.dtype) and "i" in kinds:
+        signed, other = (left, right) if left.dtype.kind == "i" else (right, left)
+        below = np.maximum(-signed.astype(np.float64), 0.0)
+        found = below + distance(np.maximum(signed, 0).astype(np.uint64), other)
+    else:
         both = np.uint64 if np.uint64 in (left.dtype, right.dtype) else np.int64
         one, other = left.astype(both), right.astype(both)
         # two's complement: as unsigned the difference is right even where it does not fit into int64
-        return (np.maximum(one, other) - np.minimum(one, other)).astype(np.uint64).astype(np.float64)
-    found: Array = np.abs(left.astype(np.float64, copy=False) - right.astype(np.float64, copy=False))
+        found = (np.maximum(one, other) - np.minimum(one, other)).astype(np.uint64).astype(np.float64)
     return found
 
 

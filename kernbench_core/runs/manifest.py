@@ -214,7 +214,7 @@ def array_sha256(array: Any) -> str:
 
 
 def write_npy(array: Any, write: Callable[[bytes], object]) -> None:
-    """Write `array` as a `.npy` file through `write`; of a dtype that numpy cannot load (bf16, f8) the bytes, as V2, V1."""
+    """Write `array` as a `.npy` file through `write`; bf16 and 8-bit floats, which numpy cannot load, as V2 and V1."""
     from numpy.lib import format as npy
 
     if array.dtype.isbuiltin == _REGISTERED:

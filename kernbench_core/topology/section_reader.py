@@ -83,7 +83,8 @@ def _read_checked(config: Config, reader: _Reader) -> Any:
         for number, (path, text, slip) in enumerate(faults.found):
             hint = ""
             if slip and number <= MOST_TOLD:
-                hint = did_you_mean(slip[0], [*slip[1], "base"] if len(path) == 1 else slip[1])
+                known = [*slip[1], "base"] if len(path) == 1 and slip[0] != "base" else slip[1]
+                hint = did_you_mean(slip[0], known)
                 if not hint.startswith(" Did you mean"):
                     hint = _known_elsewhere(config.data, path, unknown) or hint
             problems.append(f"{config.at(path)} {text}{hint}")
