@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class _Held:
-    """A block that is not given back: its number, its object (by address, as a reference would keep it), its users."""
+    """A block that is not given back: its number, and its object (by address, as a reference would keep it)."""
 
     number: int
     place: int
     slot: bool = False
-    users: list[KernelCommand] = attrs.field(factory=list)
     dropped: bool = False
     _count: ctypes.c_ssize_t = attrs.field(init=False)
     _block: Any = attrs.field(init=False)
@@ -41,13 +40,9 @@ class _Held:
         return self._block.value
 
     def is_dropped(self) -> bool:
-        """Whether only commands refer to it, or the program has freed it."""
-        count, place = self._count.value, self.place
-        for command in self.users:
-            for block in command.blocks:
-                if id(block) == place:
-                    count -= 1
-        return not count or self._block.value.freed_at is not None
+        """Whether commands in flight use it, which refer to it, and nobody else does, or the program has freed it."""
+        count, block = self._count.value, self._block.value
+        return block.users and (count == block.users or block.freed_at is not None)
 
 
 class BlockLog:
@@ -63,6 +58,8 @@ class BlockLog:
         self._live: dict[int, _Held] = {}
         self._addresses: dict[int, int] = {}
         self._number = 0
+        #: Slots of queues among them: who sends waits for when each goes back, and not only for how much room there is.
+        self.slots = 0
         table.watch(self._born, self._gone, self._asked)
 
     def uses(self, command: KernelCommand) -> list[int]:
@@ -71,14 +68,13 @@ class BlockLog:
         for block in command.blocks:
             held = self._live.get(id(block))
             if held is not None:
-                held.users = [user for user in held.users if user.blocks]  # others are complete
-                held.users.append(command)
                 found.append(held.number)
         return found
 
     def lend(self, slot: Any, receipt: int) -> None:
         """Note a slot that a program has got, which is given back as a block is."""
         place, back = id(slot), slot._back
+        self.slots += 1
         self._add(place, LENT, receipt, slot=True)
 
         def given_back() -> None:
@@ -89,7 +85,7 @@ class BlockLog:
 
     def look(self) -> None:
         """Note the blocks that the program has dropped since it was looked at last, and that commands still use."""
-        gone = [held for held in self._live.values() if held.users and not held.dropped and held.is_dropped()]
+        gone = [held for held in self._live.values() if not held.dropped and held.is_dropped()]
         together = sum(held.slot for held in gone) > 1
         for held in gone:
             held.dropped = True
@@ -119,7 +115,9 @@ class BlockLog:
 
     def _release(self, place: int) -> None:
         held = self._live.pop(place)
-        self.look()  # what was dropped before it, and commands still use
+        self.slots -= held.slot
+        if held.slot or self.slots:
+            self.look()  # what was dropped before it, and commands still use
         if not held.dropped:
             freed = held.slot and held.block.freed_at is not None
             self._told(FREED if freed else DROPPED, 0, held.number)

@@ -92,7 +92,8 @@ class ProgramStream:
         if self._store is not None and BORN in self._fields[self._after :: 4]:
             self._recorder.refuse("a scratchpad that was full until a store was over", self._store.site)
         self._store = None
-        self._blocks.look()
+        if self._blocks.slots or isinstance(request, Finished):  # else a new block looks in time
+            self._blocks.look()
         if isinstance(request, Finished):
             self._outside.look(self._recorder)
             self._add(END, list(self._in_flight))

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from kernbench_core.messages import Launch
 
 _FACTORS = 2
+_NO_BLOCK: Final = (0, 0, -1)
 
 
 class Interned(dict[Any, int]):
@@ -193,11 +194,12 @@ class StreamRecorder:
         self._refuse(cause, site)
 
     def _list(self, regions: Iterable[Region]) -> int:
-        memory = self._memory
-        found = []
+        block_at, ranges, block, found = self._memory.block_at, self._ranges, _NO_BLOCK, []
         for region in regions:
-            block = memory.block_at(region.base) or (0, 0, -1)
-            found.append(self._ranges.number((region.base, region.row_bytes, region.rows, region.pitch, *block)))
+            base = region.base
+            if not block[0] <= base < block[1]:
+                block = block_at(base) or _NO_BLOCK
+            found.append(ranges.number((base, region.row_bytes, region.rows, region.pitch, *block)))
         return self._lists.number(tuple(found))
 
     @property
