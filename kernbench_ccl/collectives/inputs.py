@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from kernbench_core.values.dtypes import cast, exact_limit
+from kernbench_core.values.dtypes import cast, exact_limit, info, is_int, numpy_dtype
 
 DRAWS: Final = 1 << 16
 """Of so many numbers one is drawn."""
@@ -30,12 +30,15 @@ class _Band:
 
 
 def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: int, seed: int = 0) -> NDArray[Any]:
-    """Return `count` small integers of a rank, such that any order of reducing all ranks' is exact in the dtype.
+    """Return `count` whole numbers of a rank, such that any order of reducing all ranks' is exact in the dtype.
 
+    Those of an integer dtype are of its whole range, as its sums and products wrap; those of floats and bool are small.
     Averages may be rounded when they are divided. A contribution that is lost shows with as few elements as there are
     ranks: where not every rank tells in each element, they take turns. Numbers differ by rank and element, so that data
     that went the wrong way shows. Same arguments, same numbers.
     """
+    if is_int(dtype):
+        return _integers(dtype, redop, count, world, rank, seed)
     bands, generator = _bands(dtype, redop, world), np.random.default_rng((seed, rank))
     found = drawn(_for_draws(bands[0].least, bands[0].most, dtype), count, generator)
     if len(bands) > 1:
@@ -46,8 +49,29 @@ def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: in
     return found
 
 
+def _integers(dtype: str, redop: str | None, count: int, world: int, rank: int, seed: int) -> NDArray[Any]:
+    """Return `count` numbers of an integer dtype, each as likely where they are moved or added.
+
+    A product has odd ones alone: no number of others makes it 0. The greatest or least is that of each rank in turn: it
+    and the others are, by element, of the two halves of the lower half of the range, of its upper half, or of all of it.
+    So results have either sign, and so have what they are compared with.
+    """
+    size = info(dtype).itemsize
+    words: NDArray[Any] = np.random.default_rng((seed, rank)).bit_generator.random_raw(-(-count * size // 8))
+    raw = words.astype("<u8", copy=False).view(f"<u{size}")[:count].astype(f"u{size}", copy=False)
+    if redop == "product":
+        raw |= 1
+    elif redop in ("min", "max"):
+        top = 8 * size - 1
+        high = ((_places(count, world, rank, seed, spare=False) == 0) == (redop == "max")).astype(raw.dtype)
+        part = np.random.default_rng((seed, world, 1)).integers(0, 3, count).astype(raw.dtype)
+        raw = np.where(part < 2, (part << top) + (high << (top - 1)) + (raw >> 2), (high << top) + (raw >> 1))
+        raw ^= info(dtype).signed << top  # a signed dtype begins with what an unsigned one has in the middle
+    return raw.view(numpy_dtype(dtype))
+
+
 def _bands(dtype: str, redop: str | None, world: int) -> list[_Band]:
-    """Return what ranks bring by their place at an element, the first ones' first.
+    """Return what ranks bring of floats or bool, by their place at an element, the first ones' first.
 
     The first alone is the greatest or least; a product has two that are no 1. Of an average only two are no 0, and one
     is most of it: so its loss is more than all that may be rounded.

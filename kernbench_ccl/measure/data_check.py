@@ -53,7 +53,7 @@ class Data:
         return f"rank {rank}" if self.each == 1 else f"PE {pe} of rank {rank}"
 
     def integers(self) -> list[Array | None]:
-        """Return every rank's input of small integers whose result is exact; None where a rank has no input."""
+        """Return every rank's input of whole numbers whose result is exact; None where a rank has no input."""
         return self._inputs(lambda n, rank: exact_inputs(self.dtype, self.redop, n, self.world, rank))
 
     def reals(self) -> list[Array | None]:

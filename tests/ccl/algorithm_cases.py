@@ -52,7 +52,7 @@ def check(
     network: str = "ring",
     **call: Any,
 ) -> None:
-    """Run an algorithm of ours on small integers and compare every rank's whole memory with numpy."""
+    """Run an algorithm of ours on integers and compare every rank's whole memory with numpy."""
     algorithm = algorithm_named(name)
     kind = algorithm.kind
     call.setdefault("held_bytes", 4 * TILE * numpy_dtype(dtype).itemsize)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from kernbench_ccl.collectives import exact_inputs
 from tests.ccl.cli.machines import SMALL
 
@@ -27,6 +29,30 @@ def test_wrong_data_is_counted_explained_and_exits_with_1(call):
     assert "stored them in step 1 at " in tail  # the message of step 2 is not in it
     assert "acme_skipping.py:21." in tail
     assert "and 3 more runs: 1 KiB by acme.skipping_all_reduce, in place; 2 KiB by" in tail
+
+
+@pytest.mark.parametrize(
+    ("collective", "redop", "before", "wrong"),
+    [
+        ("broadcast", (), "if place < world - 1:", "tile = tl.cast(tl.cast(tile, 'int16'), 'int32')"),
+        ("all_reduce", ("-o", "max"), "tl.store(out_ptr + mine, total)",
+         "total = c.combine(tl, total, tl.zeros((size,), c.dtype))"),
+        ("all_reduce", ("-o", "min"), "tl.store(out_ptr + mine, total)",
+         "total = c.combine(tl, total, tl.zeros((size,), c.dtype))"),
+    ],
+    ids=["sent as int16", "the greatest with 0", "the least with 0"],
+)  # fmt: skip
+def test_what_is_right_of_small_integers_alone_is_wrong_data(call, tmp_path, collective, redop, before, wrong):
+    """Nearly all that is cut shows, and a third of the greatest and of the least elements."""
+    assert call("new", "mine", "--collective", collective, folder=tmp_path)[0] == 0
+    file = tmp_path / "mine.py"
+    words = (collective, *SMALL, *redop, "-d", "int32", "-b", "4200", "-e", "4200", "--algo", str(file), "--json")
+    assert json.loads(call(*words)[1])["wrong"] == 0
+    (line,) = (each for each in file.read_text().splitlines(keepends=True) if each.strip() == before)
+    file.write_text(file.read_text().replace(line, line.replace(before, wrong) + line))
+    code, out, _ = call(*words)
+    (row,) = json.loads(out)["rows"]
+    assert code == 1 and row["out_of_place"]["wrong"] > (3000 if collective == "broadcast" else 900)
 
 
 def test_output_that_nobody_writes_is_wrong_data(call, tmp_path):

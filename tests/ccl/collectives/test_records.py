@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernbench_ccl.collectives import COLLECTIVES, CallShape, exact_inputs, right_outputs
 from kernbench_ccl.reductions import REDOPS, reduced, refuse_redop
-from kernbench_core.values.dtypes import NAMES, cast, epsilon, info, is_float, numpy_dtype, to_compute
+from kernbench_core.values.dtypes import NAMES, cast, epsilon, info, is_float, is_int, numpy_dtype, to_compute
 from tests.ccl import numpy_results
 
 
@@ -128,26 +128,56 @@ def test_a_contribution_that_is_lost_or_doubled_shows_with_as_few_elements_as_ra
         return
     for world in (2, 3, 8, 40):
         inputs = [exact_inputs(dtype, redop, world, world, rank) for rank in range(world)]
-        right = _in_f64(inputs, redop)
+        right = _exactly(inputs, redop)
         allowed = 2 * epsilon(dtype) * np.abs(right) if redop == "avg" else 0.0
         for rank in range(world):
-            assert (np.abs(_in_f64(inputs[:rank] + inputs[rank + 1 :], redop) - right) > allowed).any()
+            assert (np.abs(_exactly(inputs[:rank] + inputs[rank + 1 :], redop) - right) > allowed).any()
             if redop not in ("min", "max") and dtype != "bool":
-                assert (np.abs(_in_f64([*inputs, inputs[rank]], redop) - right) > allowed).any()
+                assert (np.abs(_exactly([*inputs, inputs[rank]], redop) - right) > allowed).any()
 
 
-def _in_f64(inputs: list[np.ndarray], redop: str) -> np.ndarray:
-    """Reduce, of bool to 0 and 1; an average is left undivided."""
+def _exactly(inputs: list[np.ndarray], redop: str) -> np.ndarray:
+    """Reduce, of bool to 0 and 1, integers modulo what their dtype wraps at; an average is left undivided."""
     functions = {"sum": np.add, "avg": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
+    if inputs[0].dtype.kind in "iu":
+        return functions[redop].reduce([x.astype(object) for x in inputs]) % (1 << 8 * inputs[0].itemsize)
     found = functions[redop].reduce([x.astype(np.float64) for x in inputs])
     return np.minimum(found, 1.0) if inputs[0].dtype == bool else found
+
+
+INTEGERS = [name for name in NAMES if is_int(name)]
+
+
+@pytest.mark.parametrize("redop", [None, "sum", "product", "min", "max"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_are_of_the_whole_range(dtype: str, redop: str | None) -> None:
+    """Each bit of theirs differs but the last of a product, and so do those of results; few have only small ones."""
+    inputs = [exact_inputs(dtype, redop, 2000, 3, rank) for rank in range(3)]
+    fixed = 1 if redop == "product" else 0
+    for each in (*inputs, inputs[0] if redop is None else reduced(inputs, redop)):
+        bits = each.view(f"u{each.itemsize}")
+        every = (1 << 8 * each.itemsize) - 1
+        assert int(np.bitwise_or.reduce(bits)) == every and int(np.bitwise_and.reduce(bits)) == fixed
+        assert each.itemsize == 1 or np.count_nonzero(bits < 1 << 4 * each.itemsize) < 200
+
+
+@pytest.mark.parametrize("redop", ["min", "max"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_least_or_greatest_that_is_compared_with_what_nobody_brought_shows(dtype: str, redop: str) -> None:
+    """With the middle of the range, which is 0 of signed ones, or as if the highest bit were, or were not, a sign."""
+    inputs = [exact_inputs(dtype, redop, 60, 3, rank) for rank in range(3)]
+    right, top = reduced(inputs, redop), 1 << (8 * inputs[0].itemsize - 1)
+    middle = np.full_like(right, 0 if right.dtype.kind == "i" else top)
+    other = np.dtype(("u" if right.dtype.kind == "i" else "i") + str(right.itemsize))
+    for wrong in ([*inputs, middle], [x.view(other) for x in inputs]):
+        assert np.count_nonzero(reduced(wrong, redop).view(right.dtype) != right) > 6
 
 
 @pytest.mark.parametrize("redop", ["sum", "product", "min", "max"])
 def test_results_of_bool_are_both(redop: str) -> None:
     """Of one element more than there are ranks: what writes always the same is wrong."""
     inputs = [exact_inputs("bool", redop, 4, 3, rank) for rank in range(3)]
-    assert sorted(set(_in_f64(inputs, redop))) == [0.0, 1.0]
+    assert sorted(set(_exactly(inputs, redop))) == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("redop", [None, *REDOPS])
@@ -187,7 +217,7 @@ def test_many_inputs_are_drawn_as_if_at_once() -> None:
     """They are made by blocks; each quarter of a step of the generator, the lowest first, gives one."""
     steps = np.random.PCG64(np.random.SeedSequence((3, 1))).random_raw(37_501).tolist()
     quarters = [step >> shift & 0xFFFF for step in steps for shift in (0, 16, 32, 48)][:150_001]
-    for dtype, most in (("f16", 512), ("f32", 1000), ("int8", 31)):
+    for dtype, most in (("f16", 512), ("f32", 1000), ("bf16", 64)):
         found = exact_inputs(dtype, "sum", 150_001, 4, 1, seed=3)
         assert found.dtype == numpy_dtype(dtype)
         assert found.astype(int).tolist() == [1 + (quarter * most >> 16) for quarter in quarters]

@@ -127,7 +127,9 @@ def naive(name, inputs, root):
     if name in ("all_reduce", "reduce", "reduce_scatter"):
         whole = inputs[0]
         for other in inputs[1:]:
-            whole = (whole.astype(np.float64) + other.astype(np.float64)).astype(inputs[0].dtype)
+            wide = object if whole.dtype.kind == "i" else np.float64  # of what integers sum up to, the last bits count
+            whole = whole.astype(wide) + other.astype(wide)
+            whole = ((whole + 2**31) % 2**32 - 2**31 if wide is object else whole).astype(inputs[0].dtype)
         if name == "reduce_scatter":
             return [whole[r * n : (r + 1) * n] for r in ranks]
         return [whole if name == "all_reduce" or at_root[r] else None for r in ranks]
