@@ -151,7 +151,7 @@ class Forms:
     def _form(self, choice: Choice, nbytes: int, bandwidth: float, latency: float) -> float | str:
         settings = choice.settings
         cost = Cost(self._machine.world, nbytes, bandwidth, latency, self._machine.network, settings.pipeline,
-                    settings.tile(self._item) * self._item, self._machine.packet(settings),
+                    self._machine.message(settings, choice.algorithm, self._item), self._machine.packet(settings),
                     settings.pes or self._machine.pes)  # fmt: skip
         return choice.algorithm.closed_form(cost)
 

@@ -227,7 +227,7 @@ def _rows(checked: Checked, *alike: Checked) -> list[str]:
         names = ", ".join(other.network for other in alike)
         lines += _wrapped(f"alike on {names}: it never asks which" if done else f"alike on {names}", "    ")
     if slots > 1:
-        lines.append(f"    queues must have {slots} slots at least")
+        lines.append(f"    queues must hold {slots} messages at least")
     if bad:
         kinds = dict.fromkeys(ranks.faults[0].kind for ranks in done if ranks.faults)
         lines.append(f"    {' and '.join(_FAULT[kind] for kind in kinds)} for {spell_numbers(bad)} ranks")
@@ -263,13 +263,15 @@ def _verdict(found: Sequence[Checked], broken: Mapping[str, str]) -> list[str]:
     faults = [fault for checked in found for fault in checked.faults]
     unusable = [line for name, text in broken.items() for line in ("", *_wrapped(f"cannot be used: {name}", ""),
                 *_wrapped(text, "  "))]  # fmt: skip
+    held = max((ranks.slots for checked in found for ranks in checked.ranks), default=1)
+    ends = "every rank ends with every contribution once, and nobody waits for ever"
+    ends += f" where queues hold {held} messages" if held > 1 else ""
     if not faults and unusable:
-        return [*unusable[1:], "", "proved, but for these: every rank ends with every contribution once, and nobody "
-                "waits for ever"]  # fmt: skip
+        return [*unusable[1:], "", *_wrapped(f"proved, but for these: {ends}", "")]
     if not faults and any(ranks.scope.some_orders for checked in found for ranks in checked.ranks):
         return ["no fault found, in some orders of running: not proved, as tl.recv_any takes what comes first"]
     if not faults:
-        return ["proved: every rank ends with every contribution once, and nobody waits for ever"]
+        return _wrapped(f"proved: {ends}", "")
     different = list({(fault.kind, fault.lines): fault for fault in reversed(faults)}.values())[::-1]
     lines = []
     for fault in different[:_MOST_TOLD]:

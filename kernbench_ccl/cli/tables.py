@@ -19,7 +19,7 @@ from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest, sound
 from kernbench_ccl.measure.remarks import remarks, told_queues, tried
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
-from kernbench_ccl.measure.table import footer, layout, message_bytes
+from kernbench_ccl.measure.table import footer, layout
 from kernbench_ccl.plan.candidates import first_sentence
 from kernbench_ccl.plan.configuration import AUTO
 from kernbench_core.engine import Limits, Progress
@@ -27,6 +27,7 @@ from kernbench_core.process import shown
 from kernbench_core.runs import ProgressDisplay, make_console, show_answers
 from kernbench_core.spread import NOT_KNOWN, Contest, contest
 from kernbench_core.units import format_bandwidth, format_bytes, format_time
+from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
     from kernbench_ccl.measure import Chooser, Question, Sweep, TimedMachine
@@ -203,10 +204,11 @@ class Table:
     def how(self, choice: Choice) -> str:
         """Say how an algorithm runs: what is not the default, and as what is sent."""
         settings, name = choice.settings, choice.algorithm.name
+        message = self.machine.message(settings, choice.algorithm, itemsize(self.question.dtype))
         entry = "" if settings.name == name else f"{settings.name}: "
         told = [
             f"{entry}{name}", "pipelined" if settings.pipeline else "step by step",
-            f"messages of {format_bytes(message_bytes(settings, self.question.dtype))}",
+            f"messages of {format_bytes(message)}",
         ]  # fmt: skip
         queues = told_queues(settings)
         if queues:

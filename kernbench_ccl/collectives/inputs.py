@@ -52,9 +52,9 @@ def exact_inputs(dtype: str, redop: str | None, count: int, world: int, rank: in
 def _integers(dtype: str, redop: str | None, count: int, world: int, rank: int, seed: int) -> NDArray[Any]:
     """Return `count` numbers of an integer dtype, each as likely where they are moved or added.
 
-    A product has odd ones alone: no number of others makes it 0. The greatest or least is that of each rank in turn: it
-    and the others are, by element, of the two halves of the lower half of the range, of its upper half, or of all of it.
-    So results have either sign, and so have what they are compared with.
+    A product has odd ones alone: no number of others makes it 0. The greatest or least is that of each rank in turn: by
+    element it and the others are of the two halves of the lower half of the range, of its upper half, or of all of it.
+    So results have either sign, and so has what they are compared with.
     """
     size = info(dtype).itemsize
     words: NDArray[Any] = np.random.default_rng((seed, rank)).bit_generator.random_raw(-(-count * size // 8))

@@ -6,18 +6,19 @@ import math
 
 from attrs import field, frozen
 
+from kernbench_ccl.catalogue import Algorithm
 from kernbench_ccl.collectives import CollectiveKind
 from kernbench_ccl.contract import Network
 from kernbench_ccl.measure.bounds import Bound, RankLinks, fabric_of, lower_bound
 from kernbench_ccl.measure.idealised import OVERLAY
 from kernbench_ccl.network import installed_networks
 from kernbench_ccl.plan import Settings, machine_network
+from kernbench_ccl.plan.queue_sizes import OwnSlots, channel_for, message_elements, own_slots
 from kernbench_core.graph import EdgeKind, Graph
-from kernbench_core.kernel import UNIT
+from kernbench_core.peers import Channel
 from kernbench_core.plugins import ComponentRegistry, NetworkRegistry, Plugins
 from kernbench_core.runs import configure
 from kernbench_core.topology import compile_topology, design_of, require_kernels
-from kernbench_core.topology.naming import pe_unit
 
 __tracebackhide__ = True
 
@@ -48,12 +49,19 @@ class TimedMachine:
     """The shapes that may be laid over the ranks."""
     stored: int = 0
     """Bytes of the largest packet that a switch has in whole before it goes on; 0 where none waits for that."""
-    slot_bytes: float = math.inf
-    """Bytes of a slot of a queue, where settings say nothing: no packet has more."""
+    own_slots: tuple[OwnSlots, ...] = ()
+    """The slots of queues into PEs, where settings say nothing: the first PE's, and each other one."""
 
     def packet(self, settings: Settings) -> float:
         """Return the bytes of the largest packet that a switch has in whole before it goes on, of such a collective."""
-        return min(self.stored, settings.slot_bytes or self.slot_bytes)
+        own = self.own_slots[0].slot_bytes if self.own_slots else math.inf
+        return min(self.stored, settings.slot_bytes or own)
+
+    def message(self, settings: Settings, algorithm: Algorithm, itemsize: int) -> int:
+        """Return the bytes of a full message of a collective: whole elements, as many as settings and queues let."""
+        asked = Channel("", settings.slots, settings.slot_bytes, settings.tier)
+        channel = channel_for(asked, self.own_slots, algorithm.queues(self.world), design_of(self.graph).tcm_bytes)
+        return message_elements(settings.tile(itemsize), itemsize, channel, self.own_slots) * itemsize
 
     @property
     def world(self) -> int:
@@ -92,15 +100,8 @@ def machine_of(setup: Setup, plugins: Plugins) -> TimedMachine:
 def timed_machine(graph: Graph, plugins: Plugins) -> TimedMachine:
     """Return what is asked of a compiled machine."""
     network = machine_network(design_of(graph))
-    stored, slot = _stored(graph, plugins.components), _slot_bytes(graph)
-    return TimedMachine(graph, fabric_of(graph), network, plugins.networks, stored, slot)
-
-
-def _slot_bytes(graph: Graph) -> float:
-    """Return the bytes of a slot as the first PE says."""
-    pes = design_of(graph).pes
-    keeper = graph.nodes.get(pe_unit(pes[0].prefix, UNIT)) if pes else None
-    return math.inf if keeper is None else keeper.params.get("slot_bytes", math.inf)
+    stored, own = _stored(graph, plugins.components), own_slots(graph, design_of(graph).pes)
+    return TimedMachine(graph, fabric_of(graph), network, plugins.networks, stored, own)
 
 
 def _stored(graph: Graph, components: ComponentRegistry) -> int:

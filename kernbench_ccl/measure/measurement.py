@@ -61,10 +61,10 @@ def closed_form(
         return f"it is laid over a {network.name}, and the links make a {machine.network.name}"
     if min(settings.pes or machine.pes, machine.pes) < algorithm.ways:
         return f"it takes {algorithm.ways} ways at the same time, and a rank has fewer PEs for them"
-    size = itemsize(case.dtype)
     cost = Cost(
-        machine.world, case.nbytes, *machine.link(), network, settings.pipeline, settings.tile(size) * size,
-        machine.packet(settings), pes or settings.pes or machine.pes,
+        machine.world, case.nbytes, *machine.link(), network, settings.pipeline,
+        machine.message(settings, algorithm, itemsize(case.dtype)), machine.packet(settings),
+        pes or settings.pes or machine.pes,
     )  # fmt: skip
     return algorithm.closed_form(cost)
 

@@ -47,7 +47,7 @@ class Busy:
 class Used:
     """What a run had where settings may leave it open: slots of a queue, bytes of one, their tier, PEs of a rank.
 
-    `window` is what each PE could have under way.
+    `window` is what each PE could have under way, `message` the bytes of a full message.
     """
 
     slots: int | None
@@ -55,6 +55,7 @@ class Used:
     tier: str | None
     pes: int
     window: MessageWindow | None = None
+    message: int | None = None
 
 
 @frozen
@@ -151,11 +152,11 @@ class SweepRow:
         }
 
     def _settings_json(self, settings: Settings) -> dict[str, Any]:
-        used = self.out_of_place.used
+        used, item = self.out_of_place.used, itemsize(self.dtype)
         return {
             "entry": self.entry,
             "chunk_bytes": settings.chunk,
-            "message_bytes": message_bytes(settings, self.dtype),
+            "message_bytes": settings.tile(item) * item if used is None else used.message,
             "pipeline": settings.pipeline,
             "slots": settings.slots if used is None else used.slots,
             "slot_bytes": settings.slot_bytes if used is None else used.slot_bytes,
@@ -164,11 +165,6 @@ class SweepRow:
             "topology": self.network,
             "window": _window_json(None if used is None else used.window),
         }
-
-
-def message_bytes(settings: Settings, dtype: str) -> int:
-    """Return the bytes of a full message: whole elements, at least one."""
-    return settings.tile(itemsize(dtype)) * itemsize(dtype)
 
 
 def _window_json(window: MessageWindow | None) -> dict[str, Any] | None:

@@ -239,7 +239,7 @@ def _used(rt: Runtime, planned: Planned) -> Used:
     own = {} if keeper is None else keeper.params
     return Used(
         channel.slots or own.get("slots"), channel.slot_bytes or own.get("slot_bytes"), channel.tier or own.get("tier"),
-        planned.n_pe, planned.window,
+        planned.n_pe, planned.window, planned.collective.tile * itemsize(planned.collective.dtype),
     )  # fmt: skip
 
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from kernbench_ccl.contract import PARAMETERS, KernelContext
-from kernbench_ccl.plan.queue_sizes import fitted
+from kernbench_ccl.plan.queue_sizes import channel_for, message_elements, own_slots
 from kernbench_ccl.plan.window import MessageWindow, window_for
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import EdgeKind
 from kernbench_core.host import DeviceTensor
-from kernbench_core.kernel import UNIT, PerPe, Pointer
+from kernbench_core.kernel import PerPe, Pointer
 from kernbench_core.messages import Launch
-from kernbench_core.peers import Channel, Peers
+from kernbench_core.peers import Peers
 from kernbench_core.topology import Extent, network_directions
-from kernbench_core.topology.naming import pe_unit
 from kernbench_core.values.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -134,19 +133,23 @@ def plan_collective(
     the message feeds, or one for each way of the algorithm where that is far wider than a rank's links; where every PE
     brings a vector of its own, it is one PE for each vector. `scratch` has the tensors that a rank's algorithm may
     use, where they exist already; where not, they are allocated, which takes the time of telling the MMUs. UsageError
-    for a number of PEs that the group has not.
+    for a number of PEs that the group has not. A message has fewer elements than the collective's `tile` where a queue
+    does not hold so many.
     """
     wanted = collective.vectors if collective.contributors == "pe" else pes
     if wanted in ("auto", None) and one_will_do(rt, group):
         wanted = min(group.n_pe, algorithm.ways)
-    size = collective.kind.size_count(count, group.world) * itemsize(collective.dtype)
+    item = itemsize(collective.dtype)
+    size = collective.kind.size_count(count, group.world) * item
     n_pe = pes_of(group, size, wanted)
     own_in, own_out, given_scratch = _by_rank(inputs), _by_rank(outputs), scratch or {}
     ranks, network = tuple(places[:n_pe] for places in group.pes), collective.network
     extent = Extent(group.world, *(network.grid(group.world) if network.shape.flat else (group.world, 1)))
     queues = algorithm.queues(group.world)
-    channel = channel_for(rt, group, queues)
-    window = window_for(rt, group, channel, queues, n_pe, collective.tile * itemsize(collective.dtype), size)
+    own = own_slots(rt.graph, (rt.design.pes[pe] for places in ranks for pe in places))
+    channel = channel_for(group.channel, own, queues, rt.design.tcm_bytes)
+    collective = evolve(collective, tile=message_elements(collective.tile, item, channel, own))
+    window = window_for(rt, group, channel, queues, n_pe, collective.tile * item, size)
     if collective.window_bytes is None:
         collective = evolve(collective, held_bytes=window.held, window_bytes=window.under_way)
     peers = Peers(ranks, channel, network_directions(network.shape, extent, ranks))
@@ -173,16 +176,6 @@ def plan_collective(
 def allocate_scratch(rt: Runtime, group: Group, rank: int, count: int, dtype: str) -> DeviceTensor:
     """Allocate scratch memory for a rank: `count` elements over the PEs of its SIP."""
     return rt.empty((count,), dtype, name=f"scratch of rank {rank} of {group.name}", device=group.sips[rank])
-
-
-def channel_for(rt: Runtime, group: Group, queues: int) -> Channel:
-    """Return the group's channel, with fewer and smaller slots where so many queues into a PE take too much room."""
-    site = rt.design.pes[group.pes[0][0]]
-    keeper = rt.components.get(pe_unit(site.prefix, UNIT))
-    if keeper is None:  # sending says so
-        return group.channel
-    given = keeper.params
-    return fitted(group.channel, queues, rt.design.tcm_bytes, given["slots"], given["slot_bytes"], given["tier"])
 
 
 def pes_of(group: Group, nbytes: int, pes: int | str | None = "auto") -> int:

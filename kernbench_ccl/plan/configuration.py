@@ -81,7 +81,7 @@ SETTINGS: tuple[Param, ...] = (
     Auto("slots", "int", AUTO, "Slots of a queue between two PEs; auto: as pe_ipcq says.", minimum=1),
     SlotBytes("slot_bytes", "size", AUTO, "Bytes of a slot; auto: as pe_ipcq says.", positive=True),
     Auto("tier", "str", AUTO, "The memory that the slots lie in; auto: as pe_ipcq says.", choices=TIERS),
-    Param("chunk", "size", "16 KiB", "Bytes of a message between two PEs.", positive=True),
+    Param("chunk", "size", "16 KiB", "Bytes of a message between two PEs, at most those of a queue.", positive=True),
     Switch("pipeline", "str", "on", "Whether a step may begin before the step before has ended."),
     Auto("pes", "int", AUTO, "PEs of each rank that take part; auto: what the message feeds and the links need.",
          minimum=1),

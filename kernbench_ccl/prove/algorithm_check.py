@@ -3,7 +3,8 @@
 For each number of ranks it is run on counts that neither ranks nor PEs divide, that leave shares of both empty and that
 take several tiles, with one PE and with several, in place and out of place, with every reduction, with the first, a
 middle and the last rank as root, on elements of two bytes and of four, and step-synchronous; few ranks on a large
-count, too. Queues have one slot: with more a network of named receives can only wait less.
+count, too. Queues hold one message: with more a network of named receives can only wait less. A plan sees to it that
+they do, so what is proved holds whatever slots there are.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _MOST_FAULTS = 3
 class Ranks:
     """What was found for one number of ranks: proved where there are no faults and it was not refused.
 
-    `steps` is the deepest step, `slots` the fewest that a queue needs, `wall_s` seconds.
+    `steps` is the deepest step, `slots` the fewest that a queue needs, of a message each, `wall_s` seconds.
     """
 
     world: int
@@ -284,7 +285,7 @@ def prove_in_time(algorithm: Algorithm, case: ProofCase, timeout_s: float | None
 
 
 def prove_case(algorithm: Algorithm, case: ProofCase) -> tuple[Proof, int]:
-    """Prove one case with as few slots as it needs, up to `SLOTS`, and return the proof with that number.
+    """Prove one case with as few slots, of a message each, as it needs, up to `SLOTS`, and return the proof with them.
 
     Where a kernel receives from whoever is first, further orders are tried, with few slots and with many.
     """
@@ -293,7 +294,7 @@ def prove_case(algorithm: Algorithm, case: ProofCase) -> tuple[Proof, int]:
     proof = prove(algorithm, collective, case)
     anywhere = proof.any_network
     while slots < SLOTS and any(fault.kind == DEADLOCK for fault in proof.faults):
-        slots *= 2
+        slots += 1
         proof = prove(algorithm, collective, evolve(case, slots=slots))
         anywhere = anywhere and proof.any_network
     if proof.chose:

@@ -171,7 +171,7 @@ def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ("slots: 1, slot_bytes: 64 B, tier: sram", ", messages of 16 KiB, queues of 1 slot of 64 B in sram"),
+        ("slots: 1, slot_bytes: 64 B, tier: sram", ", messages of 64 B, queues of 1 slot of 64 B in sram"),
         ("slots: 2", ", messages of 16 KiB, queues of 2 slots"),
         ("slot_bytes: 4 KiB", ", messages of 16 KiB, queues of slots of 4 KiB"),
         ("tier: hbm", ", messages of 16 KiB, queues in hbm"),
@@ -182,7 +182,7 @@ def test_the_configuration_chooses_algorithm_and_settings(call, tmp_path):
     ],
 )
 def test_the_header_names_every_setting_that_is_not_the_default(call, tmp_path, settings, told):
-    """What is left to the machine is not named; a message is told as it is sent, in whole elements."""
+    """What is left to the machine is not named; a message is told as it is sent: whole elements, that a queue holds."""
     (tmp_path / "ccl.yaml").write_text(f"defaults: {{{settings}}}\n")
     words = ("all_reduce", *SMALL, "--config", "ccl.yaml", "-b", "6", "-e", "6", "--algo", "passing", "--no-check")
     code, out, _ = call(*words, folder=tmp_path)

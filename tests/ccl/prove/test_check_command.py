@@ -135,7 +135,31 @@ def test_a_row_says_deadlock_and_needs_no_slots_for_it(
     ring(tmp_path, ("tiles(rank - step), tiles(rank - step - 1)", "tiles(rank - step), tiles(rank - step)"))
     assert run_command(plugins, str(tmp_path / "ring.py"), "--ranks", "3", "--count", "1") == 4
     out = capsys.readouterr().out
-    assert "    DEADLOCK for 3 ranks\n" in out and "must have 4 slots" not in out
+    assert "    DEADLOCK for 3 ranks\n" in out and "queues must hold" not in out
+
+
+def test_what_queues_must_hold_is_told(plugins: Plugins, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who sends three messages before a receipt needs room for three of them, and not for four."""
+    (tmp_path / "three.py").write_text(
+        'COLLECTIVE = "all_gather"\n'
+        "def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):\n"
+        "    mine = range(0, count if pe == 0 else 0, tl.collective.tile)\n"
+        "    for at in mine:\n"
+        "        n = min(tl.collective.tile, count - at)\n"
+        "        tl.store(out_ptr + rank * count + at, tl.load(in_ptr + at, shape=(n,)))\n"
+        "        for distance in range(1, world):\n"
+        "            for _ in range(3):\n"
+        "                tl.send(tl.load(in_ptr + at, shape=(n,)), (rank + distance) % world)\n"
+        "            for _ in range(3):\n"
+        "                got = tl.recv((n,), tl.collective.dtype, (rank - distance) % world)\n"
+        "            tl.store(out_ptr + (rank - distance) % world * count + at, got)\n"
+    )
+    assert run_command(plugins, str(tmp_path / "three.py"), "--ranks", "2-3") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "    queues must hold 3 messages at least" in lines
+    assert " ".join(line.strip() for line in lines[-2:]) == (
+        "proved: every rank ends with every contribution once, and nobody waits for ever where queues hold 3 messages"
+    )
 
 
 def test_every_spelling_of_a_registered_name_is_opened(plugins: Plugins, tmp_path: Path, monkeypatch: Any) -> None:
