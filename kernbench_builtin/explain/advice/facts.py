@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -29,6 +28,7 @@ from kernbench_builtin.explain.advice.computed import (
     vectors_of,
 )
 from kernbench_builtin.explain.advice.moved import BURST, Moved, moved_by
+from kernbench_builtin.explain.advice.schedule import apart
 from kernbench_builtin.explain.advice.sent import collector, message_bytes
 from kernbench_builtin.explain.advice.unit_times import (
     Queueing,
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 _MOST_OWN: Final = 0.8
 """A kernel with so much of the time of all has what a run as a whole shows."""
-_LOOKED_AT: Final = 64
-"""So many launches before one are looked at for what they share."""
 #: What a call does, by the kind of unit that serves it; others are computed.
 _KINDS = {"pe_ipcq": "message", "pe_scheduler": "composite", "pe_gemm": "product", "": "issue", LATE: LATE}
 
@@ -85,7 +83,8 @@ class Facts:
     `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
     all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
-    `packages`; `programs` are those of the PE with most, and of all; for `apart_ns` launches waited that need not,
+    `packages`; `programs` are those of the PE with most, and of all; by `apart_ns` launches
+    would be over sooner that do not wait,
     `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
     were; its units, by kind, were `at_work` for a share of `last`, for so many ns `on_elements`, and `work` is what it
     did there; `loads_stored` says whether it loads what any PE stores there, `places` at how many addresses it does
@@ -313,7 +312,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         packages=len({site.sip for site in handle.program.pes}),
         programs=(int(programs.max()), int(programs.sum())),
         own_programs=int(programs[names.index(last.last)]),
-        apart_ns=_apart(handles),
+        apart_ns=apart(session, bytes_of),
         more_work=more,
         slower=slower,
         at_work=at_work(session, last),
@@ -367,25 +366,6 @@ def _meet(handle: LaunchHandle, last: LaunchFigures) -> bool:
     """Whether a launch ran while another one did."""
     times = handle.launch.ended_ns.values()
     return bool(times) and _began(handle) < last.ended_ns and max(times) > last.started_ns
-
-
-def _apart(handles: Sequence[LaunchHandle]) -> float:
-    """Return for how long launches ran that began when the one before had ended, and shared no PE or tensor with it.
-
-    Nothing where one shares a tensor with another one before that on other PEs: it has to wait for that one.
-    """
-    found, over = 0.0, [handle for handle in handles if handle.launch.ended_ns]
-    for number, after in enumerate(over):
-        own, tensors = {*after.launch.programs}, {*after.tensors}
-        for each in over[max(0, number - _LOOKED_AT) : number]:
-            if tensors & {*each.tensors} and not own & {*each.launch.programs}:
-                return 0.0
-    for before, after in pairwise(over):
-        ended, end = (max(each.launch.ended_ns.values()) for each in (before, after))
-        shares = {*before.launch.programs} & {*after.launch.programs} or {*before.tensors} & {*after.tensors}
-        if not shares and ended <= _began(after):
-            found += min(ended - _began(before), end - _began(after))
-    return found
 
 
 def _together(launches: Sequence[LaunchFigures]) -> float:

@@ -206,7 +206,8 @@ def around(facts: Facts) -> Iterator[Advice]:
 
 
 def in_sequence(facts: Facts) -> Iterator[Advice]:
-    """Launches that wait for others with which they share no PE and no tensor."""
-    gain = facts.apart_ns / facts.total_ns if facts.total_ns else 0.0
-    told = "launches run one after the other that share no PE and no tensor"
+    """Launches that wait for others with which they share no PE, and of which none needs what another one wrote."""
+    idle = facts.phases["launch"] + facts.kernel_ns * (1 - facts.busiest_place)
+    gain = min(facts.apart_ns, idle) / facts.total_ns if facts.total_ns else 0.0
+    told = "launches run one after the other that share no PE, and none uses what another one writes"
     yield suggested("in-sequence", "rt.launch(…, wait=False)", told, gain, "run")

@@ -289,3 +289,52 @@ def test_the_page_names_all_rules() -> None:
     page = Path(__file__).parents[3] / "docs" / "explain.md"
     table = " ".join(line.split("|")[1] for line in page.read_text().splitlines() if line.startswith("| `"))
     assert len(given) > 20 and not given - {*re.findall(r"`([a-z-]+)`", table)}
+
+
+# Nothing is promised that does not come ---------------------------------------------------------------
+
+
+def kept(told: float, came: float) -> bool:
+    """Whether a promise is no more than a quarter, and three points, above what came."""
+    return told <= 1.25 * max(came, 0.0) + 0.03
+
+
+def halves(a: Any, b: Any, tl: Any) -> None:
+    """Compute on eight blocks of a program."""
+    for at in range(tl.program_id(0) * 8, tl.program_id(0) * 8 + 8):
+        tl.store(b + at * 2048, tl.exp(tl.load(a + at * 2048, shape=(2048,))))
+
+
+def passes(a: Any, b: Any, tl: Any) -> None:
+    """Compute on what the other program had."""
+    at = (1 - tl.program_id(0)) * 4096
+    tl.store(b + at, tl.exp(tl.load(a + at, shape=(4096,))))
+
+
+def at_once(wait: bool, needed: bool) -> Any:
+    """Run launches on two groups of PEs in turn; or also such that need one before, on other PEs than its data."""
+
+    def bench(rt: Any) -> None:
+        pairs = [[rt.tensor((1 << 15,), "f32", name=f"{name}{at}") for name in "ab"] for at in range(6)]
+        for at, (a, b) in enumerate(pairs):
+            rt.launch(halves, a, b, grid=(2,), pes=[[0, 1], [2, 3]][at % 2], wait=wait)
+            if needed:
+                rt.launch(passes, b, a, grid=(2,), pes=[[0, 1], [2, 3]][at % 2], wait=wait)
+        rt.wait_all()
+
+    return kb.run(bench, "tiny", data=False)
+
+
+def test_launches_that_run_at_once_bring_what_is_promised() -> None:
+    """Two groups of PEs save three of six launches, though each launch waits for the other group's."""
+    before, after = at_once(True, False), at_once(False, False)
+    [told] = (each for each in before.verdict.advice if each.rule == "in-sequence")
+    came = 1 - after.total_ns / before.total_ns
+    assert 0.8 * came < told.gain and kept(told.gain, came)
+
+
+def test_launches_that_would_race_are_not_to_run_at_once() -> None:
+    """Those on the same PEs, too: each PE alone keeps an order."""
+    before, after = at_once(True, True), at_once(False, True)
+    assert not before.hazards and after.hazards
+    assert "in-sequence" not in {each.rule for each in before.verdict.advice}
