@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kernbench_builtin.components.matrix_unit import MatrixUnit
 from kernbench_builtin.explain.intervals import time_of_any
+from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.spill import take
 from kernbench_core.values.dtypes import itemsize
 
@@ -115,7 +118,7 @@ def vectors_of(session: GraphEngine) -> Vectors:
     alike = sum(op.times * op.working_ns for op in divisions if [*op.shapes[-1:]] == [op.out])
     sigmoids = _OF_SIGMOIDS * alike if 0.5 * same < exponentials < 2 * same else 0.0
     quotients = sum(op.times * max(0.0, _quotient(op)) for op in divisions)
-    by_hand, added = _by_hand(ops, _summed(session))
+    by_hand, added = _by_hand(ops, _summed(session), _product_ns(session))
     wide = sum(op.together for op in ops if op.form.constants.get("dtype") in _WIDE)
     starting = sum(op.times * (op.ns - op.working_ns) for op in ops)
     more_ops = any(_quotient(op) > 0 and not op.constant_divisor for op in divisions)
@@ -182,10 +185,39 @@ def _quotient(op: _VectorOps) -> float:
     return _OF_QUOTIENTS * op.working_ns - once
 
 
-def _by_hand(ops: list[_VectorOps], summed: Mapping[int, set[int]]) -> tuple[float, int]:
-    """Return the time of products of a tile with a smaller one that are added up, and how many to one element.
+class _Asked(MsgBase):
+    """A product, as arrays are asked how long one takes."""
 
-    `summed` are the forms of what sums of each form add up.
+    __slots__ = ("beside_bytes", "dtype_in", "k", "m", "n")
+
+    def __init__(self, m: int, k: int, n: int, dtype: str) -> None:
+        super().__init__()
+        self.m, self.k, self.n, self.dtype_in = m, k, n, dtype
+        self.beside_bytes = max(m * k + k * n, m * n) * itemsize(dtype)
+
+
+def _product_ns(session: GraphEngine) -> Callable[[Sequence[int], int, str], float]:
+    """Return what tells how long an array takes for a product that gives such rows and columns, of sums of so many."""
+    arrays = (each for each in session.hardware.components.values() if isinstance(each, MatrixUnit))
+    array = next(arrays, None)
+
+    def product_ns(out: Sequence[int], k: int, dtype: str) -> float:
+        m, *n = [each for each in out if each > 1] or [1]
+        if array is None or dtype not in (array.params.get("rates") or {dtype: 1.0}):
+            return math.inf
+        asked = _Asked(m, k, math.prod(n), dtype)
+        return array.min_service_ns(asked) + float(array.params.get("overhead", 0.0))
+
+    return product_ns
+
+
+def _by_hand(
+    ops: list[_VectorOps], summed: Mapping[int, set[int]], product_ns: Callable[[Sequence[int], int, str], float]
+) -> tuple[float, int]:
+    """Return what arrays would save of products of a tile with a smaller one that are added up, in ns.
+
+    And how many are added to one element. `summed` are the forms of what sums of each form add up, `product_ns` is how
+    long an array takes.
     """
     found, added = 0.0, 0
     for product in ops:
@@ -195,8 +227,9 @@ def _by_hand(ops: list[_VectorOps], summed: Mapping[int, set[int]]) -> tuple[flo
         for total in ops:
             of_product = product.number in summed.get(total.number, ())
             if of_product and product.times <= 2 * total.times and product.elements >= _ADDED * total.elements:
-                found += product.together + total.together
                 added = product.elements // total.elements
+                each = product_ns(total.out, added, str(product.form.constants.get("dtype")))
+                found += max(0.0, product.together + total.together - product.times * each)
                 break
     return found, added
 
@@ -283,6 +316,9 @@ def pe_work(session: GraphEngine, launch: LaunchFigures, of_others: npt.NDArray[
     computes = np.isin(kinds[template], ("math", "gemm"))
     begins, ends = (take(columns.row_starts()[2], rows + more).tolist() for more in (0, 1))
     issues, took = take(columns.op_issue, rows).tolist(), (end[rows] - start[rows]).tolist()
+    row_ints = take(columns.row_starts()[0], rows).tolist()
+    forms = (columns.form(number) for number in range(len(columns.templates)))
+    parts = [[at for name, at in form.int_places.items() if not name.endswith("_addr")] for form in forms]
     follows, had, again = set[tuple[int, int]](), set[tuple[object, ...]](), dict[str, float]()
     free, repeated, foreign_loads = np.zeros(len(rows), bool), np.zeros(len(rows), bool), np.isin(rows, of_others)
     first = int(np.argmax(came)) if came.any() else len(rows)
@@ -299,9 +335,12 @@ def pe_work(session: GraphEngine, launch: LaunchFigures, of_others: npt.NDArray[
         own = makers - {(last, issues[at]), None}
         if computes[at] and own:
             given = (value for value in inputs if value.writer != (last, issues[at]))
-            key = (int(template[at]), *(value.writer or id(value) for value in given))  # numbers are one value each
+            which = (row_ints[at] + place for place in parts[template[at]])
+            key = (int(template[at]), *(columns.ints[place] for place in which),
+                   *(value.writer or id(value) for value in given))  # fmt: skip  # numbers are one value each
             if key in had:
-                again[str(names[template[at]])] = again.get(str(names[template[at]]), 0.0) + took[at]
+                name = "dot" if kinds[template[at]] == "gemm" else str(names[template[at]])
+                again[name] = again.get(name, 0.0) + took[at]
                 repeated[at] = True
             had.add(key)
     waits = np.sort(np.stack([start[rows][came], end[rows][came]], axis=1), axis=0)

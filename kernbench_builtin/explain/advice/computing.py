@@ -107,7 +107,7 @@ def small_ops(facts: Facts) -> Iterator[Advice]:
 
 def by_hand(facts: Facts) -> Iterator[Advice]:
     """Products that vector units add up, which matrix units are for."""
-    gain = 0.8 * facts.share("compute") * facts.vectors.by_hand
+    gain = facts.share("compute") * facts.vectors.by_hand
     if gain > 2 * LEAST:
         sums = [call for call in facts.calls("compute") if call.call in ("tl.sum", "tl.mul")]
         told = f"vector units multiply and add up {facts.vectors.added} products for each element"
