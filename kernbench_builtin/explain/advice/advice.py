@@ -42,19 +42,24 @@ OF_LAUNCHES: Final[tuple[Rule, ...]] = (
 )  # fmt: skip
 """Those that look at launches of one kernel alone, and not at what a run shows as a whole."""
 
+COMPUTE_LESS: Final[tuple[Rule, ...]] = (masked, divisions, by_hand, wide, computed_again, atomics)
+"""Those whose change leaves units less to do: what they save, the roof of units does not bound."""
+
 
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return what the rules say of a run, what could gain most first; then what is about the run, and facts."""
     rules = OF_LAUNCHES if facts.mixed else RULES
-    told = (_of_all(each, facts) for rule in rules for each in rule(facts))
+    most = {rule: facts.above_moving if rule in COMPUTE_LESS else facts.above_roof for rule in rules}
+    told = (_of_all(each, facts, most[rule]) for rule in rules for each in rule(facts))
     kinds, found = ("kernel", "run", FACT), (each for each in told if each.gain >= LEAST)
     return tuple(sorted(found, key=lambda each: (kinds.index(each.about), -each.gain, each.rule)))
 
 
-def _of_all(each: Advice, facts: Facts) -> Advice:
-    """Return advice on the kernel that ran longest, with what it gains of the time of all kernels."""
-    if facts.kernels == 1 or each.about != "kernel":
+def _of_all(each: Advice, facts: Facts, most: float) -> Advice:
+    """Return advice on the kernel that ran longest, with what it gains at `most`, of the time of all kernels."""
+    if each.about != "kernel":
         return each
-    gain, of_it = each.gain * facts.part, f"about {each.gain:.0%} less time."
-    told = each.sentence.replace(of_it, f"about {gain:.0%} less time of all kernels, in {facts.kernel}.")
+    gain, of_it = min(each.gain, most) * facts.part, f"about {each.gain:.0%} less time."
+    of_all = f" of all kernels, in {facts.kernel}" if facts.kernels > 1 else ""
+    told = each.sentence.replace(of_it, f"about {gain:.0%} less time{of_all}.")
     return attrs.evolve(each, sentence=told, gain=gain)

@@ -27,7 +27,7 @@ from kernbench_builtin.explain.advice.computed import (
     products_of,
     vectors_of,
 )
-from kernbench_builtin.explain.advice.moved import BURST, Moved, moved_by
+from kernbench_builtin.explain.advice.moved import Moved, moved_by
 from kernbench_builtin.explain.advice.schedule import apart
 from kernbench_builtin.explain.advice.sent import collector, message_bytes
 from kernbench_builtin.explain.advice.unit_times import (
@@ -212,6 +212,12 @@ class Facts:
         return max(0.0, 1 - self.roof.ns / (self.kernel_ns * self.part)) if self.kernel_ns else 0.0
 
     @property
+    def above_moving(self) -> float:
+        """The share of the kernel's time beyond what its bytes take at least: what computes less saves no more."""
+        moving = max(self.roof.hbm_ns, self.roof.noc_ns)
+        return max(0.0, 1 - moving / (self.kernel_ns * self.part)) if self.kernel_ns else 0.0
+
+    @property
     def queued(self) -> float:
         """The share of the path in which loads and stores queue, of the slowest PE's, about."""
         found = 0.0
@@ -290,6 +296,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     sips = {sip for each in launches for sip in each.sips}
     more, slower = more_work(session, last)
     trips, own_trips, of_commands = all_trips(session), *of_pe(session, last.last)
+    moved = moved_by(session, number, accesses, programs)
     stored = loads_of_stored(session, accesses, number, names.index(last.last))
     return Facts(
         phases=_phases(session),
@@ -330,9 +337,9 @@ def facts_of(session: GraphEngine) -> Facts | None:
         round_trips=sum(each.number for each in trips),
         queueing=queueing(session),
         busiest=kernels.busiest,
-        moved=moved_by(session, number, accesses, programs),
+        moved=moved,
         distinct=at_least,
-        burst_bytes=sum(length(_bursts(spans)) for side in bytes_of for spans in side),
+        burst_bytes=sum(length(_bursts(spans, moved.burst)) for side in bytes_of for spans in side),
         scratchpad=_scratchpad(session),
         waiting=_waiting(session),
         fill=next(iter(kernels.fills), None),
@@ -416,9 +423,9 @@ def _hands_on(bytes_of: tuple[list[ByteRanges], list[ByteRanges]]) -> bool:
     return False
 
 
-def _bursts(spans: ByteRanges) -> ByteRanges:
+def _bursts(spans: ByteRanges, burst: int) -> ByteRanges:
     """Return the bursts that have bytes of some ranges."""
-    return joined(np.stack([spans[:, 0] // BURST * BURST, -(-spans[:, 1] // BURST) * BURST], axis=1))
+    return joined(np.stack([spans[:, 0] // burst * burst, -(-spans[:, 1] // burst) * burst], axis=1))
 
 
 def _scratchpad(session: GraphEngine) -> tuple[int, int]:

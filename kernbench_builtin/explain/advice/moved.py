@@ -23,8 +23,6 @@ _CUBE_BITS: Final = 32
 #: Bits of a page, which placement=kb.Interleave(4096) gives one place, and of an area that may have a place of its own.
 _PAGE_BITS: Final = 12
 _AREA_BITS: Final = 17
-BURST: Final = 64
-"""So many bytes a memory gives at least: a burst."""
 #: Records of a launch of which it is looked at whether they load what was stored.
 _COMPARED: Final = 1 << 16
 #: Regions of an access that are looked at to see whose they are.
@@ -40,25 +38,28 @@ class Moved:
     """Add up what PEs moved from and to HBM, in bytes, and in ns what transfers took, from issue to end.
 
     Of `nbytes`, moved by so many `transfers` in `ns`, in so many `pieces` without a gap, `package` came from, or went
-    to, another package, `cube` another cube of theirs. Pieces of less than a burst, of equal steps mostly, are `short`:
-    `folded` of them lie one beside the other in the tile (a transposed one; `folded_stores` are stored), `near` ones
-    less than a burst apart: of loads, `repeated` ones the same again, `backward` ones each before the last. `far_ns` is
-    what transfers to other packages or cubes took that have alike ones in their own cube, `as_near_ns` what they would
-    take as these do; `package_ns` is what those to other packages took, `as_own_ns` what they would take in their own,
-    about. Of bytes in other cubes, `owned` are those that mostly one cube moves, and of those in other packages
-    `owned_package` those that mostly one package does. The slice of HBM that moves most moves `hot_times` the mean of
-    those that move any, of `hot_pages` of 4 KiB, about, and `hot_again` of it is loaded again. Of the `blocks` of the
-    scratchpad that all moved, `taken` are the bytes that no mask left out. In one launch, `again` are the bytes of
-    `loaded` ones that the same program had loaded before, at least, and `back` those that its PE had stored; of those
-    that all launches load, `loaded_ever`, it had stored so many in another launch, `between`; `atomics_again` the
-    atomics, of `atomics`, at a place where it had one before.
+    to, another package, `cube` another cube of theirs. Pieces of less than a burst, of equal steps mostly, are `short`,
+    of `short_bytes` together: `folded` of them lie one beside the other in the tile (a transposed one; `folded_stores`
+    are stored), `near` ones less than a burst apart: of loads, `repeated` ones the same again, `backward` ones each
+    before the last. `far_ns` is what transfers to other packages or cubes took that have alike ones in their own cube,
+    `as_near_ns` what they would take as these do; `package_ns` is what those to other packages took, `as_own_ns` what
+    they would take in their own, about. Of bytes in other cubes, `owned` are those that mostly one cube moves, and of
+    those in other packages `owned_package` those that mostly one package does. The slice of HBM that moves most moves
+    `hot_times` the mean of those that move any, of `hot_pages` of 4 KiB, about. Of the `blocks` of the scratchpad that
+    all moved, `taken` are the bytes that no mask left out. In one launch, `again` are the bytes of `loaded` ones that
+    the same program had loaded before, at least (in `again_ns` of the `loads_ns` of all), and `back` those that its PE
+    had stored; of those that all launches load, `loaded_ever`, it had stored so many in another launch, `between`;
+    `atomics_again` the atomics, of `atomics`, at a place where it had one before. `burst` is how many bytes HBM gives
+    at least: it moves `bursts` bytes for `nbytes`, and `again_bursts` for what is loaded again.
     """
 
     nbytes: int = 0
+    bursts: int = 0
     ns: float = 0.0
     transfers: int = 0
     pieces: int = 0
     short: int = 0
+    short_bytes: int = 0
     folded: int = 0
     folded_stores: int = 0
     near: int = 0
@@ -74,21 +75,29 @@ class Moved:
     owned_package: int = 0
     hot_times: float = 1.0
     hot_pages: float = 0.0
-    hot_again: float = 0.0
     blocks: int = 0
     taken: int = 0
     loaded: int = 0
     again: int = 0
+    loads_ns: float = 0.0
+    again_ns: float = 0.0
+    again_bursts: int = 0
     back: int = 0
     between: int = 0
     loaded_ever: int = 0
     atomics: int = 0
     atomics_again: int = 0
+    burst: int = 1
 
     @property
     def piece(self) -> float:
         """The mean length of what is moved without a gap."""
         return self.nbytes / self.pieces if self.pieces else 0.0
+
+    @property
+    def of_burst(self) -> float:
+        """Which part of a burst short pieces have, on average."""
+        return self.short_bytes / (self.short * self.burst) if self.short else 1.0
 
     @property
     def masked(self) -> float:
@@ -102,12 +111,13 @@ def moved_by(
     """Return what a session moved by its `accesses`; of one `launch`, of so many `programs` on each PE, what again."""
     pes, columns = session.hardware.layout.pes, session.op_log.columns
     sip, cube = (np.array([getattr(pe, name) for pe in pes], np.int64) for name in ("sip", "cube"))
-    found, before, repeated = Moved(), -1, list[npt.NDArray[np.bool_]]()
+    found, before = Moved(burst=_burst(session)), -1
     stores = [access for access in accesses if access.writes]
     written = joined(*(access.bytes_of(access.launch == launch) for access in stores)) if stores else None
     for access in accesses:
         form, pe = columns.form(access.template), take(columns.op_pe, access.rows)
         start, nbytes = take(columns.t_start, access.rows), access.each(access.table[:, 1] * access.table[:, 2])
+        bursts = access.each(-(-access.table[:, 1] // found.burst) * access.table[:, 2])
         own = access.launch == launch
         took = take(columns.t_end, access.rows) - start
         if access.template != before:
@@ -117,6 +127,7 @@ def moved_by(
         in_package, in_cube = _bytes_in(access, places[:, 0], sip[pe]), _bytes_in(access, places[:, 1], own_cube)
         away, other = in_package < nbytes, (in_cube < in_package) & (in_package == nbytes)
         found.nbytes += int(nbytes.sum())
+        found.bursts += int(bursts.sum())
         found.package += int((nbytes - in_package).sum())
         found.cube += int((in_package - in_cube).sum())
         far = away | other
@@ -140,13 +151,23 @@ def moved_by(
         if form.op_name == "dma_read":
             found.loaded += int(nbytes[own].sum())
             found.again += int(nbytes[again].sum())
+            found.loads_ns += float(took[own].sum())
+            found.again_ns += float(took[again].sum())
+            found.again_bursts += int(bursts[again].sum())
         elif access.writes and form.op_name.startswith("atomic"):
             found.atomics += int(own.sum())
             found.atomics_again += int(again.sum())
-        repeated.append(again & (form.op_name == "dma_read"))
     found.back, found.between, found.loaded_ever = _stored_before(session, accesses, launch)
-    found.hot_times, found.hot_pages, found.hot_again = _hottest(accesses, repeated)
+    found.hot_times, found.hot_pages = _hottest(accesses)
     return found
+
+
+def _burst(session: GraphEngine) -> int:
+    """Return how many bytes HBM gives at least, 1 where its models do not tell."""
+    memories = (each for name, each in session.hardware.components.items()
+                if session.hardware.graph.nodes[name].kind == "hbm_ctrl")  # fmt: skip
+    told = (getattr(each, "geometry", None) for each in memories)
+    return max((int(geometry().burst_bytes) for geometry in told if geometry is not None), default=1)
 
 
 def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: int) -> tuple[int, int, int]:
@@ -181,24 +202,18 @@ def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: 
     return back, between, every
 
 
-def _hottest(accesses: Sequence[HbmAccess], again: Sequence[npt.NDArray[np.bool_]]) -> tuple[float, float, float]:
+def _hottest(accesses: Sequence[HbmAccess]) -> tuple[float, float]:
     """Return of the slice of HBM that moves most: how many times the mean of those in use, of how many pages, about.
 
-    And which share of it is what programs load `again`. A page that moves little counts for little.
+    A page that moves little counts for little.
     """
     if not any(len(access.table) for access in accesses):
-        return 1.0, 0.0, 0.0
+        return 1.0, 0.0
     pages = np.concatenate([access.table[:, 0] >> _PAGE_BITS for access in accesses])
-    moved, often = (
-        np.concatenate([
-            access.table[:, 1] * access.table[:, 2] * np.bincount(at, minlength=access.lists)[access.owner]
-            for access, at in zip(accesses, lists, strict=True)
-        ])
-        for lists in (
-            [access.at for access in accesses],
-            [access.at[more] for access, more in zip(accesses, again, strict=True)],
-        )
-    )  # fmt: skip
+    moved = np.concatenate([
+        access.table[:, 1] * access.table[:, 2] * np.bincount(access.at, minlength=access.lists)[access.owner]
+        for access in accesses
+    ])  # fmt: skip
     some = distinct(pages)
     of_pages = np.bincount(np.searchsorted(some, pages), moved)
     units = distinct(some >> (_OFFSET_BITS - _PAGE_BITS))
@@ -206,12 +221,11 @@ def _hottest(accesses: Sequence[HbmAccess], again: Sequence[npt.NDArray[np.bool_
     hot = int(np.argmax(of_units))
     own, every = float(of_units[hot]), float(of_units.sum())
     if not own:
-        return 1.0, 0.0, 0.0
+        return 1.0, 0.0
     inside = some >> (_OFFSET_BITS - _PAGE_BITS) == units[hot]
     weight = sum(float((access.each(access.table[:, 1] * access.table[:, 2]) ** 2.0).sum()) for access in accesses)
     of_one = max(1.0, weight / every / (1 << _PAGE_BITS))  # pages of what is moved at once
-    loaded_again = float(often[pages >> (_OFFSET_BITS - _PAGE_BITS) == units[hot]].sum())
-    return own * len(units) / every, of_one * own**2 / float((of_pages[inside] ** 2).sum()), loaded_again / own
+    return own * len(units) / every, of_one * own**2 / float((of_pages[inside] ** 2).sum())
 
 
 def _places(access: HbmAccess) -> npt.NDArray[np.int64]:
@@ -268,7 +282,7 @@ def _count_pieces(access: HbmAccess, found: Moved) -> None:
     _, row_bytes, count, _ = access.table.T
     pieces, nbytes = access.each(count), access.each(row_bytes * count)
     found.pieces += int(pieces.sum())
-    short = (pieces > 2) & (nbytes < BURST * pieces)
+    short = (pieces > 2) & (nbytes < found.burst * pieces)
     if not short.any():
         return
     first = access.table[access.owner == access.at[np.argmax(short)]][:_LOOKED_AT]
@@ -283,11 +297,12 @@ def _count_pieces(access: HbmAccess, found: Moved) -> None:
         return
     spans, all_short = spans_of(first), int(pieces[short].sum())
     found.short += all_short
-    found.near += all_short if step < BURST else 0
+    found.short_bytes += int(nbytes[short].sum())
+    found.near += all_short if step < found.burst else 0
     found.repeated += all_short if not (most or access.writes) else 0
     in_line = most == -int(first[0, 1]) and times.max() > _IN_LINE * len(which)
     found.backward += all_short if in_line and not access.writes else 0
-    folded = all_short if step >= BURST and length(spans) > 2 * len(spans) * int(first[0, 1]) else 0
+    folded = all_short if step >= found.burst and length(spans) > 2 * len(spans) * int(first[0, 1]) else 0
     found.folded += folded
     found.folded_stores += folded if access.writes else 0
 

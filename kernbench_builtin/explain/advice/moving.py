@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kernbench_builtin.explain.advice.facts import Facts
-from kernbench_builtin.explain.advice.moved import BURST, Moved
+from kernbench_builtin.explain.advice.moved import Moved
 from kernbench_builtin.explain.advice.rule import (
     LARGER,
     LEAST,
@@ -92,7 +92,7 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     overlap = facts.overlap
     most = min(overlap.late_ns, overlap.working_ns)
     could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
-    could = min(could, 1 - facts.busiest_place, facts.above_roof)
+    could = min(could, 1 - facts.busiest_place)
     load, turns = facts.turns("load")
     if facts.share("load") < 0.15 or overlap.times <= 2 or overlap.hidden_ns > most / 4:
         return
@@ -120,18 +120,12 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
     moved, (most, room) = facts.moved, facts.scratchpad
     share = moved.again / moved.loaded if moved.loaded else 0.0
     each = (moved.loaded - moved.again) / max(facts.pes, 1)
-    trips = facts.own_trips["load"]
-    walks = trips["translation"] / (sum(trips.values()) or 1.0)  # these are of the first load of a page
-    gain, memory = facts.share("load") * share * (1 - walks), None if facts.mixed else facts.use("hbm_ctrl channel")
-    if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
-        gain = max(gain, memory.mean_utilisation * moved.again / moved.nbytes)
-    elif memory is not None and memory.utilisation > 0.5 and moved.hot_times > 1.5 and moved.hot_again > 0.5:
-        gain, share = max(gain, moved.hot_again * waits(facts) * memory.utilisation), max(share, moved.hot_again)
+    gain = facts.share("load") * moved.again_ns / (moved.loads_ns or 1.0)
+    gain = min(gain, _of_fewer(facts, moved.again_bursts))
     least = 2 * LEAST if facts.triton else LEAST  # whose loops bring tiles ahead, which one that keeps them does not
     if share > 0.2 and facts.calls("load") and each < room - most and gain > least:
-        what = "what programs load" if share == moved.again / moved.loaded else "what the busiest slice of HBM gives"
         told = (
-            f"{share:.0%} of {what} they had loaded before, and {format_bytes(room - most)} of the "
+            f"{share:.0%} of what programs load they had loaded before, and {format_bytes(room - most)} of the "
             f"scratchpad are free for {format_bytes(round(each))}"
         )
         lines = " or ".join(dict.fromkeys(call.line for call in facts.calls("load")))
@@ -141,6 +135,12 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
         yield suggested("moved-again", change, told, gain)
 
 
+def _of_fewer(facts: Facts, bursts: int) -> float:
+    """Return what is gained at most where so many bursts do not move: the busiest channel has the others."""
+    memory = None if facts.mixed else facts.use("hbm_ctrl channel")
+    return 1.0 if memory is None else 1 - memory.utilisation * (1 - bursts / facts.moved.bursts)
+
+
 def stored_before(facts: Facts) -> Iterator[Advice]:
     """What a PE loads as it stored it before, where the scratchpad has room for it."""
     moved, (most, room), memory = facts.moved, facts.scratchpad, None if facts.mixed else facts.use("hbm_ctrl channel")
@@ -148,6 +148,7 @@ def stored_before(facts: Facts) -> Iterator[Advice]:
     gain = (facts.share("load") + facts.share("composite") / 2) * share
     if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
         gain = max(gain, memory.mean_utilisation * moved.back / moved.nbytes)
+    gain = min(gain, _of_fewer(facts, moved.back))
     if share > 0.2 and each < room - most:
         calls = facts.calls("load") or facts.calls("composite")
         lines = " or ".join(dict.fromkeys(call.line for call in calls))
@@ -182,7 +183,7 @@ def small_transfers(facts: Facts) -> Iterator[Advice]:
     if max(moved.repeated, moved.backward) > moved.short / 2 and _scattered(facts):
         yield from _by_element(facts)
     elif used < 0.5:
-        told = f"{used:.0%} of the bytes of each burst of HBM ({BURST} B) are used, by any program"
+        told = f"{used:.0%} of the bytes of each burst of HBM ({moved.burst} B) are used, by any program"
         gain = share * (1 - used) * (1 - facts.latency)  # the way there and back stays
         if _scattered(facts):
             change = "lay out together in memory what a program loads together (an array for each field of structs)"
@@ -203,26 +204,26 @@ def _by_element(facts: Facts) -> Iterator[Advice]:
     if facts.moved.repeated > facts.moved.backward:
         told, way = "the same bytes for one element after the other", "load each address once, and broadcast it there"
     else:
-        gain *= 1 - facts.moved.piece / BURST
+        gain *= 1 - facts.moved.of_burst
         told, way = "elements backwards, one by one", "load them as they lie in memory, and turn them with tl.flip"
     yield suggested("scattered", way, f"tl.load{at_line(call)} brings {told}", gain)
 
 
 def _in_pieces(facts: Facts) -> Iterator[Advice]:
     """Short pieces of equal steps; the way there and back of a transfer stays, whatever they are."""
-    moved, piece = facts.moved, round(facts.moved.nbytes / facts.moved.pieces)
+    moved, piece = facts.moved, round(facts.moved.of_burst * facts.moved.burst)
     told = f"loads and stores touch pieces of {format_bytes(piece)}"
-    loads, stores = (facts.share(kind) * facts.of_bytes(kind) * (1 - piece / BURST) for kind in ("load", "store"))
+    loads, stores = (facts.share(kind) * facts.of_bytes(kind) * (1 - moved.of_burst) for kind in ("load", "store"))
     gain = loads + stores
-    if moved.near > moved.short / 2:
-        gain = facts.share("load") * (1 - facts.latency) / 2 if facts.latency <= 0.5 else 0.0  # these take no longer
-        way = "load all that lies between, in one tl.load, and take it apart there (tl.reshape, tl.split)"
-    elif moved.folded_stores > moved.short / 2:
+    if moved.near > moved.short / 2:  # one load of all that lies between brings more bytes, and has to be taken apart
+        yield noted("scattered", f"{told}, one near the other", gain)
+        return
+    if moved.folded_stores > moved.short / 2:
         gain, way = stores, "turn the tile with tl.trans, and store it as it lies in memory, row by row"
     elif moved.folded > moved.short / 2:
         gain, way = loads, "load the tile as it lies in memory, row by row, and turn it with tl.trans"
-    elif facts.programs[1] * piece >= facts.all_pes * BURST:
-        times = max(2, BURST // max(piece, 1))
+    elif facts.programs[1] * piece >= facts.all_pes * moved.burst:
+        times = max(2, moved.burst // max(piece, 1))
         way = f"blocks of {times} times as many neighbours along the dimension that lies together"
     else:  # which would leave PEs without a program
         way = "lay out the array so that what a program loads lies together (transpose it once)"

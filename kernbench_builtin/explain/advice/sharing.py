@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from kernbench_builtin.explain.advice.facts import Facts, kind_of
-from kernbench_builtin.explain.advice.moved import BURST
 from kernbench_builtin.explain.advice.rule import LEAST, Advice, noted, own_share, suggested, waits
 from kernbench_core.units import format_bytes, format_time
 
@@ -75,7 +74,7 @@ def _divided(facts: Facts, times: float) -> float:
     several = facts.own_programs * (min(turns, stores) if own_loop else 1.0)
     fewer = 1 - math.ceil(several / times) / several if several >= 2 else 0.0
     smaller = 1 - 1 / times
-    snippets = facts.moved.piece < BURST * times  # are what smaller programs would move
+    snippets = facts.moved.piece < facts.moved.burst * times  # are what smaller programs would move
     found = facts.share("issue") * fewer + facts.share("composite") * smaller
     for kind in ("product", "compute"):
         found += facts.share(kind) * max(fewer, smaller * _on_elements(facts, kind))

@@ -13,6 +13,7 @@ import kernbench as kb
 from kernbench_builtin.explain import advice
 from kernbench_builtin.explain.advice.rule import FACT
 from kernbench_builtin.explain.verdict import RunVerdict
+from kernbench_core.memory import Shard
 
 Bench = Callable[[Any], None]
 
@@ -294,6 +295,9 @@ def test_the_page_names_all_rules() -> None:
 # Nothing is promised that does not come ---------------------------------------------------------------
 
 
+LARGE = [(1 << 19,)] * 3
+
+
 def kept(told: float, came: float) -> bool:
     """Whether a promise is no more than a quarter, and three points, above what came."""
     return told <= 1.25 * max(came, 0.0) + 0.03
@@ -338,3 +342,86 @@ def test_launches_that_would_race_are_not_to_run_at_once() -> None:
     before, after = at_once(True, True), at_once(False, True)
     assert not before.hazards and after.hazards
     assert "in-sequence" not in {each.rule for each in before.verdict.advice}
+
+
+def takes_apart(a: Any, b: Any, _: Any, once: bool, tl: Any) -> None:
+    """Add up one field of two, loaded alone or with the other."""
+    total, n = tl.zeros((4096,), "f32"), 1 << 14
+    for at in range(tl.program_id(0) * n, (tl.program_id(0) + 1) * n, 4096):
+        if once:
+            total = total + tl.split(tl.load(a + 2 * at, shape=(4096, 2), strides=(2, 1)))[0]
+        else:
+            total = total + tl.load(a + 2 * at, shape=(4096,), strides=(2,))
+    tl.store(b + tl.program_id(0) * 4096, total)
+
+
+def in_bursts(a: Any, b: Any, _: Any, dense: bool, bytes_of_row: int, tl: Any) -> None:
+    """Load rows of some bytes that lie apart, or one behind the other."""
+    n, step = bytes_of_row // 4, bytes_of_row // 4 if dense else 64
+    total = tl.zeros((512, n), "f32")
+    for row in range(tl.program_id(0) * 2048, (tl.program_id(0) + 1) * 2048, 512):
+        total = total + tl.load(a + row * step, shape=(512, n), strides=(step, 1))
+    tl.store(b + tl.program_id(0) * 512 * n, total)
+
+
+def few_by_hand(a: Any, b: Any, c: Any, dot: bool, tl: Any) -> None:
+    """Multiply three rows, for which an array takes longer than a vector unit."""
+    at = tl.program_id(0) * 3
+    x, w = tl.load(a + at * 64, shape=(3, 64)), tl.load(b, shape=(64, 256))
+    tl.store(c + at * 256, tl.dot(x, w) if dot else tl.sum(x[:, :, None] * w[None, :, :], axis=1))
+
+
+def again_beside(a: Any, b: Any, c: Any, keep: bool, tl: Any) -> None:
+    """Load a row for each column, or once: of as many bytes, columns take longer."""
+    row, total = None, 0.0
+    for k in range(8):
+        if row is None or not keep:
+            row = tl.load(a + tl.program_id(0) * 2048, shape=(2048,))
+        total = total + row * tl.load(b + k, shape=(2048,), strides=(64,))
+    tl.store(c + tl.program_id(0) * 2048, total)
+
+
+def takes_halves(a: Any, b: Any, _: Any, __: bool, tl: Any) -> None:
+    """Take each half of what there is, again and again: none of them twice."""
+    w = tl.load(a + tl.program_id(0) * 16384, shape=(128, 128))
+    for _ in range(6):
+        left, right = tl.split(tl.reshape(w, (128, 64, 2)))
+        w = tl.reshape(tl.join(left, left - right), (128, 128))
+    tl.store(b + tl.program_id(0) * 16384, w)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shapes", "args", "rule"),
+    [
+        (takes_apart, LARGE, (), "scattered"),
+        (in_bursts, LARGE, (32,), "scattered"),
+        (in_bursts, LARGE, (28,), "scattered"),
+        (few_by_hand, [(12, 64), (64, 256), (12, 256)], (), "by-hand"),
+        (again_beside, LARGE, (), "moved-again"),
+        (takes_halves, LARGE, (), "computed-again"),
+    ],
+)
+def test_no_more_is_promised_than_comes(
+    kernel: Any, shapes: list[tuple[int, ...]], args: tuple[int, ...], rule: str
+) -> None:
+    """Of what a program does worse than it could, and of what only looks like it."""
+    before, after = (ran(over(kernel, shapes, changed, *args)) for changed in (False, True))
+    assert kept(promised(before, rule), gained(before, after))
+
+
+def copies_columns(a: Any, b: Any, tl: Any) -> None:
+    """Copy eight columns of 32, which lie together on each PE."""
+    tl.store(b + tl.program_id(0) * (1 << 15), tl.load(a + tl.program_id(0) * 8, shape=(1 << 12, 8), strides=(32, 1)))
+
+
+@pytest.mark.parametrize("burst", ["32 B", "64 B"])
+def test_what_is_at_the_roof_is_promised_nothing(burst: str) -> None:
+    """Whatever it does otherwise, it has to move all bytes."""
+
+    def bench(rt: Any) -> None:
+        a = rt.tensor((1 << 12, 32), "f32", name="a", placement=Shard(1), resident=True)
+        rt.launch(copies_columns, a, rt.empty((1 << 17,), "f32", name="b"))
+
+    found = ran(bench, set=[f"components.hbm_ctrl.params.burst_bytes={burst}"])
+    assert found.share is not None and found.share > 0.85
+    assert not rules(found) & {"scattered", "small-transfers"}
