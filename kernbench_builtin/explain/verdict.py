@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,8 @@ _BUSY: Final = 0.6
 _AT_WORK: Final = 0.4
 #: ... and nearly as long as the DMA.
 _NEARLY: Final = 0.8
+#: A path has more of a kind of calls than the slowest PE itself by so much where it leads through other PEs.
+_OF_OTHERS: Final = 0.05
 #: Of so many ops causes are looked for, which takes about 200 B for each.
 _MOST_OPS: Final = 1 << 23
 #: Pieces of advice in the few lines.
@@ -72,6 +74,7 @@ class Limiter:
     """Say what most of the time of the slowest PE is: a share of it, calls of a kind of unit at lines, and mostly why.
 
     `kind` is as `facts.kind_of` has it, `lines` are as "gemm.py:22"; `cause` is "" where nothing is known of it.
+    `others` says whether it is the time of PEs, too, that the slowest one waits for.
     """
 
     kind: str
@@ -79,6 +82,7 @@ class Limiter:
     calls: tuple[str, ...]
     lines: tuple[str, ...]
     cause: str
+    others: bool = False
 
     @property
     def sentence(self) -> str:
@@ -91,7 +95,8 @@ class Limiter:
             told = f"{_DOES[self.kind]} {_listed(self.calls)}"
             told += f" ({_listed(_short(self.lines))})" if self.lines else ""
         why = f", mostly {self.cause}" if self.cause else ""
-        return f"the slowest PE spends {self.share:.0%} of its time {told}{why}."
+        who = "PE and those that it waits for spend" if self.others else "PE spends"
+        return f"the slowest {who} {self.share:.0%} of {'the' if self.others else 'its'} time {told}{why}."
 
 
 @attrs.frozen(repr=False)
@@ -270,10 +275,13 @@ def _data(found: Correctness, interrupted: bool) -> str:
 
 def limiter_of(facts: Facts) -> Limiter | None:
     """Return what has the greatest share of the slowest PE's time: calls of one kind."""
-    return _limiter(facts.path, lambda kind: cause_of(facts, kind))
+    return _limiter(facts.path, lambda kind: cause_of(facts, kind), facts.at_work)
 
 
-def _limiter(path: Sequence[PathCall], cause: Callable[[str], str]) -> Limiter | None:
+def _limiter(
+    path: Sequence[PathCall], cause: Callable[[str], str], at_work: Mapping[str, float] | None = None
+) -> Limiter | None:
+    """Return it for a path on a PE whose units were so much `at_work`; it may lead through PEs that sent messages."""
     kinds: dict[str, list[PathCall]] = {}
     for call in path:
         kinds.setdefault(kind_of(call), []).append(call)
@@ -284,7 +292,9 @@ def _limiter(path: Sequence[PathCall], cause: Callable[[str], str]) -> Limiter |
     named = [*_first(kinds[kind], together)] if kind not in ("issue", LATE) else []
     names = dict.fromkeys(call.call for call in named)
     lines = dict.fromkeys(call.line for call in named)
-    return Limiter(kind, together / sum(call.ns for call in path), tuple(names), tuple(lines), cause(kind))
+    share, own = together / sum(call.ns for call in path), (at_work or {}).get(kinds[kind][0].unit, 0.0)
+    others = "message" in kinds and share > own + _OF_OTHERS and kind not in ("issue", LATE)
+    return Limiter(kind, share, tuple(names), tuple(lines), cause(kind), others)
 
 
 def _first(calls: Sequence[PathCall], together: float) -> Iterator[PathCall]:
@@ -345,6 +355,9 @@ def _of_composite(facts: Facts) -> str:
             return f"for {stage}: {unit} is at work {facts.at_work[unit]:.0%} of the time"
     if max(at_work.values()) < _AT_WORK:
         return "for the way of tiles from unit to unit"
+    parts = _parts(facts, "composite")
+    if at_work.get("pe_math", 0.0) * sum(parts.values()) > at_work.get("pe_dma", 0.0) * max(parts.values()):
+        return f"for its math: pe_math is at work {at_work['pe_math']:.0%} of the time"
     way = _way(facts, "composite")
     return f"for its loads and stores{': ' + way if way else ''}"
 
@@ -355,6 +368,18 @@ def _way(facts: Facts, kind: str) -> str:
     if full:
         most_used = max(full, key=lambda use: use.mean_utilisation)
         return f"for {_PLACES[most_used.kind]}, which are busy {most_used.mean_utilisation:.0%} of the time"
+    parts = _parts(facts, kind)
+    together = sum(parts.values())
+    most = max(parts, key=lambda part: parts[part])
+    if not together or parts[most] < together / 3:
+        return ""
+    if most == "queue":
+        return "queueing" if facts.queueing is None else f"queueing at {_place(facts.queueing)}"
+    return _MADE_OF[most]
+
+
+def _parts(facts: Facts, kind: str) -> dict[str, float]:
+    """Return what loads, stores or both of the slowest PE are made of, in ns."""
     trips, control = facts.own_trips[kind], facts.of_commands[kind] if kind != "composite" else 0.0
     latency = trips["propagation"] + trips["overhead"]
     parts = {
@@ -363,13 +388,7 @@ def _way(facts: Facts, kind: str) -> str:
         "scratchpad": trips["scratchpad"],
     }  # fmt: skip
     parts["control"] = sum(parts.values()) * control / max(1 - control, 0.01)
-    together = sum(parts.values())
-    most = max(parts, key=lambda part: parts[part])
-    if not together or parts[most] < together / 3:
-        return ""
-    if most == "queue":
-        return "queueing" if facts.queueing is None else f"queueing at {_place(facts.queueing)}"
-    return _MADE_OF[most]
+    return parts
 
 
 def _place(found: Queueing) -> str:
