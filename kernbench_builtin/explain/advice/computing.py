@@ -64,7 +64,10 @@ def small_composites(facts: Facts) -> Iterator[Advice]:
             f"tiles have {of_tile:,.0f} multiplications on average, and {facts.latency:.0%} of their ways is latency"
         )
         gain = share * facts.latency * (1 - 1 / LARGER)
-        yield suggested("small-tiles", f"tiles {LARGER} times as large in {_called(called)}", told, gain)
+        if facts.latency > 0.5:
+            yield suggested("small-tiles", f"tiles {LARGER} times as large in {_called(called)}", told, gain)
+        else:  # tiles may wait for it at the same time
+            yield noted("small-tiles", told, gain)
 
 
 def _called(call: PathCall | None) -> str:
