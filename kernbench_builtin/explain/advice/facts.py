@@ -90,7 +90,8 @@ class Facts:
     did there; `loads_stored` says whether it loads what any PE stores there, `places` at how many addresses it does
     what is alike, at most, `longest` how long the longest op of each kind of unit took. Of
     `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
-    which line's load in Triton does not go ahead of its loop ("" for all of them), and why. `copied` is whether the
+    which line's load in Triton does not go ahead of its loop ("" for all of them), why, and how many turns such
+    a loop has. `copied` is whether the
     host copied anything, `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips`
     are the parts of what chunks took in DMAs, so many `round_trips` with set-up, translation and scratchpad,
     `own_trips` those of the slowest PE's loads, stores and both ("composite"), of which `of_commands` is the share of
@@ -143,7 +144,7 @@ class Facts:
     distinct: int
     burst_bytes: int
     scratchpad: tuple[int, int]
-    waiting: tuple[str, str]
+    waiting: tuple[str, str, float]
     fill: ArrayFill | None
     products: Products
     vectors: Vectors
@@ -350,12 +351,17 @@ def facts_of(session: GraphEngine) -> Facts | None:
     )
 
 
-def _waiting(session: GraphEngine) -> tuple[str, str]:
-    """Return the line of a load that most often waits for its iteration, and why; "" of all that a loop has."""
+def _waiting(session: GraphEngine) -> tuple[str, str, float]:
+    """Return the line of a load that most often waits for its iteration, and why; "" of all that a loop has.
+
+    And how many turns a loop has on average of which that is said.
+    """
     kernels = session.device.kernels
     if session.shared.places_arrays and not kernels.pipelines:
-        return "", "loops bring nothing ahead (--no-pipeline-loops)"
-    return max(kernels.late_loads, key=lambda each: kernels.late_loads[each], default=("", ""))
+        return "", "loops bring nothing ahead (--no-pipeline-loops)", 0.0
+    late = {each: times for each, times in kernels.late_loads.items() if each[0] != "turns"}
+    line, why = max(late, key=lambda each: late[each], default=("", ""))
+    return line, why, 0.0 if line or not late else kernels.late_loads["turns", why] / late[line, why]
 
 
 def _phases(session: GraphEngine) -> dict[str, float]:

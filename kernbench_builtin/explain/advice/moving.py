@@ -89,25 +89,24 @@ def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
 
 def not_ahead(facts: Facts) -> Iterator[Advice]:
     """Loads, again and again, that nothing is computed under; of two there is but one to go ahead."""
-    overlap = facts.overlap
-    most = min(overlap.late_ns, overlap.working_ns)
+    overlap, (load, turns), (line, why, of_loop) = facts.overlap, facts.turns("load"), facts.waiting
+    ahead = 1 - 2 / max(of_loop, 2.0) if of_loop else 1 - 1 / max(turns, 1.0)  # Triton's loops learn from two turns
+    most = min(overlap.late_ns, overlap.working_ns) * ahead
     could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
-    could = min(could, 1 - facts.busiest_place)
-    load, turns = facts.turns("load")
+    ways = sum(facts.least_ns.values()) / (overlap.time_ns or 1.0)  # of the first load, and the last store
+    could = min(could, 1 - facts.busiest_place - ways)
     if facts.share("load") < 0.15 or overlap.times <= 2 or overlap.hidden_ns > most / 4:
         return
     told = (
         f"units work under loads for {overlap.hidden_ns / overlap.time_ns:.0%} of the time, and could for "
         f"{most / overlap.time_ns:.0%}"
     )
-    line, why = facts.waiting
     if facts.mixed and line not in {call.line for call in facts.path}:  # it is another kernel's
         line, why = "", ""
     if line:
         told = f"tl.load at {line} is not under way before its iteration, as {why}: {told}"
-    if facts.triton and why and not line:
-        change = "num_stages=3" if "num_stages" in why else "drop --no-pipeline-loops"
-        yield suggested("loads-ahead", change, f"{why}; {told}", could)
+    if facts.triton and "num_stages" in why and not line:
+        yield suggested("loads-ahead", "num_stages=3", f"{why}; {told}", could)
     elif facts.triton or turns <= 2 or facts.reads or facts.share("message") > 0.1 or facts.loads_stored:
         yield noted("loads-ahead", told, could)
     else:

@@ -168,12 +168,13 @@ def messages(facts: Facts) -> Iterator[Advice]:
 def in_turn(facts: Facts) -> Iterator[Advice]:
     """PEs that wait for messages, and then do what needed none; or that compute one after the other."""
     path, work, took = facts.last.path, facts.work, facts.last.time_ns or 1.0
-    lines = ", ".join(dict.fromkeys(call.line for call in path if kind_of(call) == "message"))
-    gain = min(work.waiting_ns, work.free_ns) / took
+    receives = [call for call in path if call.call == "tl.recv"]
+    lines = ", ".join(dict.fromkeys(call.line for call in receives))
     computed = sum(call.ns for call in path if kind_of(call) in ("product", "compute"))
     others = (computed - facts.overlap.working_ns) / took if facts.message_bytes else 0.0
-    if gain > LEAST:
-        gain = max(gain, others)  # they could do so, too
+    gain = max(min(work.waiting_ns, work.free_ns) / took, others)  # they could do so, too
+    gain = min(gain, sum(call.ns for call in receives) / took + max(others, 0.0))  # of what it waits in the end
+    if gain > LEAST and min(work.waiting_ns, work.free_ns) > LEAST * took:
         told = (
             f"{facts.last.last} waits {format_time(work.waiting_ns)} for messages, and then loads and computes for "
             f"{format_time(work.free_ns)} what follows from none"

@@ -32,7 +32,7 @@ DEFAULT_STAGES = 3
 
 
 ONE_STAGE = "num_stages is 1"
-"""Why all loads of a loop wait for their iteration."""
+"""Why all loads of a loop wait for their iteration; "turns" of such loops are counted as well."""
 #: Why a load waits for it.
 _INSIDE = "another loop is inside of its loop"
 _NO_ROOM = "the scratchpad has no room for another tile"
@@ -217,6 +217,7 @@ class PipelineLanguage(NumberLanguage):
                 self._state.kernels.late_loads[_line(site), why] += 1
             if stages < 2:
                 self._state.kernels.late_loads["", ONE_STAGE] += 1
+                self._state.kernels.late_loads["turns", ONE_STAGE] += count
 
     def _bring(
         self, transfer: Transfer, tensor: TensorAllocation, fill: FillValue | None, site: CallSite, wait: bool

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernbench as kb
@@ -425,3 +426,92 @@ def test_what_is_at_the_roof_is_promised_nothing(burst: str) -> None:
     found = ran(bench, set=[f"components.hbm_ctrl.params.burst_bytes={burst}"])
     assert found.share is not None and found.share > 0.85
     assert not rules(found) & {"scattered", "small-transfers"}
+
+
+@pytest.mark.parametrize(("turns", "loops"), [(2, 1), (4, 1), (16, 1), (2, 3)])
+def test_loops_of_triton_load_ahead_from_their_third_turn(turns: int, loops: int) -> None:
+    """Of two turns there is none to go ahead; nor of three loops of two."""
+
+    def verdict_of(stages: int) -> RunVerdict:
+        terms = 64 * turns
+        a, b, c = (np.ones(shape, np.float16) for shape in ((128, terms), (terms, 128), (128, 128)))
+        with kb.triton("tiny") as sim:
+            import triton
+            import triton.language as tl
+
+            @triton.jit
+            def product(a: Any, b: Any, c: Any, terms: tl.constexpr, loops: tl.constexpr) -> None:
+                rows, cols = tl.program_id(0) * 64 + tl.arange(0, 64), tl.program_id(1) * 64 + tl.arange(0, 64)
+                for _ in range(loops):
+                    acc = tl.zeros((64, 64), tl.float32)
+                    for k in range(0, terms, 64):
+                        at = k + tl.arange(0, 64)
+                        first = a + rows[:, None] * terms + at[None, :]
+                        acc += tl.dot(tl.load(first), tl.load(b + at[:, None] * 128 + cols[None, :]))
+                    tl.store(c + rows[:, None] * 128 + cols[None, :], acc.to(tl.float16))
+
+            product[(2, 2)](a, b, c, terms, loops, num_stages=stages)
+        assert sim.result is not None and sim.result.verdict is not None
+        return sim.result.verdict
+
+    before, after = verdict_of(1), verdict_of(3)
+    assert kept(promised(before, "loads-ahead"), gained(before, after))
+    assert (promised(before, "loads-ahead") > 0) == (turns > 4)
+
+
+def adds_blocks(a: Any, b: Any, early: bool, tl: Any) -> None:
+    """Add up blocks that lie in one slice of HBM for all PEs, each loaded when it is used, or a turn before."""
+    total, coming = tl.zeros((2048,), "f32"), []
+    for at in range(0, 16384, 2048):
+        coming.append(tl.load(a + at, shape=(2048,), wait=not early))
+        if not early or len(coming) > 1:
+            total = total + coming.pop(0)
+    for block in coming:
+        total = total + block
+    tl.store(b + tl.program_id(0) * 2048, total)
+
+
+def sums_in_turn(a: Any, b: Any, early: bool, tl: Any) -> None:
+    """Hand a sum from PE to PE, to which each adds its own: computed before the sum comes, or then."""
+    me, own, total = tl.program_id(0), tl.zeros((4096,), "f32"), None
+    if me and not early:
+        total = tl.recv((4096,), "f32", me - 1)
+    for at in range(4):
+        own = own + tl.exp(tl.exp(tl.load(a + (me * 4 + at) * 4096, shape=(4096,))))
+    if me and early:
+        total = tl.recv((4096,), "f32", me - 1)
+    own = own if total is None else own + total
+    if me < tl.num_programs(0) - 1:
+        tl.send(own, me + 1)
+    else:
+        tl.store(b, own)
+
+
+def hands_over(a: Any, b: Any, early: bool, tl: Any) -> None:
+    """Load tiles ahead for others, as the bench gemm does, and wait for few messages."""
+    me, own = tl.program_id(0), []
+    for at in range(8):
+        own.append(tl.load(a + (me * 8 + at) * 8192, shape=(128, 64), wait=False))
+    for tile in own:
+        tl.send(tl.dot(tile, tl.trans(tile)).to("f16"), (me + 1) % 4, wait=False)
+        tl.recv((128, 128), "f16", (me - 1) % 4)
+    tl.store(b + me * 8192, own[0])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rule"), [(adds_blocks, "loads-ahead"), (sums_in_turn, "in-turn"), (hands_over, "in-turn")]
+)
+def test_waits_bring_no_less_than_is_promised(kernel: Any, rule: str) -> None:
+    """Whether a channel that is busy all the time sets the pace, or PEs one after the other."""
+    before, after = (ran(over(kernel, [(1 << 18,), (1 << 18,)], early)) for early in (False, True))
+    assert kept(promised(before, rule), gained(before, after))
+
+
+def test_what_others_compute_is_not_the_slowest_pe_s() -> None:
+    """It waits for their messages most of the time."""
+    run = kb.run(over(sums_in_turn, [(1 << 18,), (1 << 18,)], False), "tiny", data=False)
+    found, [launch] = run.verdict, run.launches
+    assert found is not None and found.limiter is not None
+    own = sum(op["t_end"] - op["t_start"] for op in run.ops if op["component"] == f"{launch.last}.pe_math")
+    assert found.limiter.share > own / launch.time_ns + 0.2
+    assert found.limiter.sentence.startswith("the slowest PE and those that it waits for spend ")
