@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SMALL: Final = 8 << 10
 #: Where so much of what loads and stores take is translation, those of more bytes have as many pages to look up.
 _WALKS: Final = 0.7
+#: Wires that are not a memory's own.
+_WAYS: Final = ("noc wire", "ucie wire", "io_noc wire", "scale_up wire")
 #: So many pages keep slices of HBM busy, where each lies in another.
 _PAGES: Final = 64
 
@@ -79,7 +81,8 @@ def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
         change = "place tensors in the package of the PEs that use them"
         yield suggested("far-package", change, told, saved)
     elif gain > LEAST:
-        yield suggested("far-package", one, told, min(gain, facts.above_roof))
+        at_most = 1 - facts.packages * (1 - facts.above_roof)  # the roof of one package
+        yield suggested("far-package", one, told, min(gain, at_most))
     elif shared and not facts.triton:
         way = "give each package a copy (placement={'sip': kb.Replicate(), …}; the host copies more)"
         yield suggested("far-package", way, told, saved)
@@ -239,7 +242,8 @@ def _short(facts: Facts, share: float) -> Iterator[Advice]:
         return
     told = f"a load or store moves {format_bytes(round(each))} on average, which is mostly latency"
     gain = share * facts.latency * (1 - 1 / LARGER)
-    if facts.loads_stored:  # a turn may need what the one before stored
+    few = facts.overlap.hidden_ns > 0 and turns <= LARGER**2  # fewer of them hardly load ahead any more
+    if facts.loads_stored or few:  # a turn may need what the one before stored
         yield noted("small-transfers", told, gain)
     elif min(turns, facts.moves_on) >= LARGER:
         told += f", and a program waits for {turns:,.0f} of {call.call}{at_line(call)} one after the other"
@@ -269,7 +273,8 @@ def hot_place(facts: Facts) -> Iterator[Advice]:
         if kind != "scale_up wire":  # what is waited for, and not under what units do, is what queues there
             gain = min(gain, facts.queued, facts.above_roof)
         if kind == "hbm_ctrl channel":
-            gain *= _spread(facts.moved)
+            ways = max((facts.use(way).utilisation for way in _WAYS if facts.use(way)), default=0.0)
+            gain = min(gain * _spread(facts.moved), 1 - ways)  # what lies elsewhere comes by these, too
         if change and gain > LEAST:
             yield suggested("hot-place", change, told, gain)
         else:
