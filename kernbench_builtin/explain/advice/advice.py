@@ -49,7 +49,8 @@ COMPUTE_LESS: Final[tuple[Rule, ...]] = (masked, divisions, by_hand, wide, compu
 def advise(facts: Facts) -> tuple[Advice, ...]:
     """Return what the rules say of a run, what could gain most first; then what is about the run, and facts."""
     rules = OF_LAUNCHES if facts.mixed else RULES
-    most = {rule: facts.above_moving if rule in COMPUTE_LESS else facts.above_roof for rule in rules}
+    moving = facts.above(max(facts.roof.hbm_ns, facts.roof.noc_ns))
+    most = {rule: moving if rule in COMPUTE_LESS else facts.above_roof for rule in rules}
     told = (_of_all(each, facts, most[rule]) for rule in rules for each in rule(facts))
     kinds, found = ("kernel", "run", FACT), (each for each in told if each.gain >= LEAST)
     return tuple(sorted(found, key=lambda each: (kinds.index(each.about), -each.gain, each.rule)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -12,7 +13,6 @@ import numpy.typing as npt
 
 from kernbench_builtin.components.matrix_unit import MatrixUnit
 from kernbench_builtin.explain.intervals import time_of_any
-from kernbench_core.messages import MsgBase
 from kernbench_core.oplog.spill import take
 from kernbench_core.values.dtypes import itemsize
 
@@ -118,7 +118,7 @@ def vectors_of(session: GraphEngine) -> Vectors:
     alike = sum(op.times * op.working_ns for op in divisions if [*op.shapes[-1:]] == [op.out])
     sigmoids = _OF_SIGMOIDS * alike if 0.5 * same < exponentials < 2 * same else 0.0
     quotients = sum(op.times * max(0.0, _quotient(op)) for op in divisions)
-    by_hand, added = _by_hand(ops, _summed(session), _product_ns(session))
+    by_hand, added = _by_hand(session, ops)
     wide = sum(op.together for op in ops if op.form.constants.get("dtype") in _WIDE)
     starting = sum(op.times * (op.ns - op.working_ns) for op in ops)
     more_ops = any(_quotient(op) > 0 and not op.constant_divisor for op in divisions)
@@ -185,40 +185,22 @@ def _quotient(op: _VectorOps) -> float:
     return _OF_QUOTIENTS * op.working_ns - once
 
 
-class _Asked(MsgBase):
-    """A product, as arrays are asked how long one takes."""
-
-    __slots__ = ("beside_bytes", "dtype_in", "k", "m", "n")
-
-    def __init__(self, m: int, k: int, n: int, dtype: str) -> None:
-        super().__init__()
-        self.m, self.k, self.n, self.dtype_in = m, k, n, dtype
-        self.beside_bytes = max(m * k + k * n, m * n) * itemsize(dtype)
-
-
-def _product_ns(session: GraphEngine) -> Callable[[Sequence[int], int, str], float]:
-    """Return what tells how long an array takes for a product that gives such rows and columns, of sums of so many."""
-    arrays = (each for each in session.hardware.components.values() if isinstance(each, MatrixUnit))
-    array = next(arrays, None)
-
-    def product_ns(out: Sequence[int], k: int, dtype: str) -> float:
-        m, *n = [each for each in out if each > 1] or [1]
-        if array is None or dtype not in (array.params.get("rates") or {dtype: 1.0}):
-            return math.inf
-        asked = _Asked(m, k, math.prod(n), dtype)
-        return array.min_service_ns(asked) + float(array.params.get("overhead", 0.0))
-
-    return product_ns
+def _product_ns(session: GraphEngine, out: Sequence[int], k: int, dtype: str) -> float:
+    """Return how long an array takes for a product that gives such rows and columns, of sums of so many."""
+    array = next((each for each in session.hardware.components.values() if isinstance(each, MatrixUnit)), None)
+    m, *n = [each for each in out if each > 1] or [1]
+    if array is None or dtype not in (array.params.get("rates") or {dtype: 1.0}):
+        return math.inf
+    cycles = array.cycles(SimpleNamespace(m=m, k=k, n=math.prod(n), dtype_in=dtype))
+    return float(array.params.get("overhead", 0.0) + cycles / array.params["clock"])
 
 
-def _by_hand(
-    ops: list[_VectorOps], summed: Mapping[int, set[int]], product_ns: Callable[[Sequence[int], int, str], float]
-) -> tuple[float, int]:
+def _by_hand(session: GraphEngine, ops: list[_VectorOps]) -> tuple[float, int]:
     """Return what arrays would save of products of a tile with a smaller one that are added up, in ns.
 
-    And how many are added to one element. `summed` are the forms of what sums of each form add up, `product_ns` is how
-    long an array takes.
+    And how many are added to one element.
     """
+    summed = _summed(session)
     found, added = 0.0, 0
     for product in ops:
         of_fewer = any(0 < np.prod(shape) < product.elements for shape in product.shapes if shape)
@@ -228,7 +210,7 @@ def _by_hand(
             of_product = product.number in summed.get(total.number, ())
             if of_product and product.times <= 2 * total.times and product.elements >= _ADDED * total.elements:
                 added = product.elements // total.elements
-                each = product_ns(total.out, added, str(product.form.constants.get("dtype")))
+                each = _product_ns(session, total.out, added, str(product.form.constants.get("dtype")))
                 found += max(0.0, product.together + total.together - product.times * each)
                 break
     return found, added

@@ -10,7 +10,6 @@ import numpy as np
 
 from kernbench_builtin.explain.accesses import (
     ByteRanges,
-    common,
     hbm_accesses,
     joined,
     length,
@@ -28,7 +27,7 @@ from kernbench_builtin.explain.advice.computed import (
     vectors_of,
 )
 from kernbench_builtin.explain.advice.moved import Moved, moved_by
-from kernbench_builtin.explain.advice.schedule import apart
+from kernbench_builtin.explain.advice.schedule import apart, handed_on
 from kernbench_builtin.explain.advice.sent import collector, message_bytes
 from kernbench_builtin.explain.advice.unit_times import (
     Queueing,
@@ -83,23 +82,21 @@ class Facts:
     `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
     all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
-    `packages`; `programs` are those of the PE with most, and of all; by `apart_ns` launches
-    would be over sooner that do not wait,
-    `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much slower its units
-    were; its units, by kind, were `at_work` for a share of `last`, for so many ns `on_elements`, and `work` is what it
-    did there; `loads_stored` says whether it loads what any PE stores there, `places` at how many addresses it does
-    what is alike, at most, `longest` how long the longest op of each kind of unit took. Of
+    `packages`; `programs` are those of the PE with most, and of all; launches that do not wait, and need not, are over
+    by `apart_ns` sooner, `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much
+    slower its units were; its units, by kind, were `at_work` for a share of `last`, for so many ns `on_elements`, and
+    `work` is what it did there; `loads_stored` says whether it loads what any PE stores there, `places` at how many
+    addresses it does what is alike, at most, `longest` how long the longest op of each kind of unit took. Of
     `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
-    which line's load in Triton does not go ahead of its loop ("" for all of them), why, and how many turns such
-    a loop has. `copied` is whether the
-    host copied anything, `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips`
-    are the parts of what chunks took in DMAs, so many `round_trips` with set-up, translation and scratchpad,
-    `own_trips` those of the slowest PE's loads, stores and both ("composite"), of which `of_commands` is the share of
-    the way of commands there and back, and `least_ns` what one takes there however little it moves; `queueing` says
-    where they queued. `moved` is what went from and to HBM;
-    `distinct` are the bytes of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad`
-    is the most that one held, and what it has. `collector` is the PE of `last` that sends and receives most messages,
-    with how many, and how many there are, of `message_bytes` on average.
+    which line's load in Triton does not go ahead of its loop ("" for all of them), why, and how many turns such a loop
+    has. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether they read
+    elements into Python. `trips` are the parts of what chunks took in DMAs, so many `round_trips` with set-up,
+    translation and scratchpad, `own_trips` those of the slowest PE's loads, stores and both ("composite"), of which
+    `of_commands` is the share of the way of commands there and back, and `least_ns` what one takes there however little
+    it moves; `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes of it
+    that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one held, and
+    what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and how many
+    there are, of `message_bytes` on average.
     """
 
     phases: dict[str, float]
@@ -210,13 +207,11 @@ class Facts:
     @property
     def above_roof(self) -> float:
         """The share of the kernel's time beyond the roof of all: what does the same work otherwise saves no more."""
-        return max(0.0, 1 - self.roof.ns / (self.kernel_ns * self.part)) if self.kernel_ns else 0.0
+        return self.above(self.roof.ns)
 
-    @property
-    def above_moving(self) -> float:
-        """The share of the kernel's time beyond what its bytes take at least: what computes less saves no more."""
-        moving = max(self.roof.hbm_ns, self.roof.noc_ns)
-        return max(0.0, 1 - moving / (self.kernel_ns * self.part)) if self.kernel_ns else 0.0
+    def above(self, ns: float) -> float:
+        """Return the share of the kernel's time beyond some."""
+        return max(0.0, 1 - ns / (self.kernel_ns * self.part)) if self.kernel_ns else 0.0
 
     @property
     def queued(self) -> float:
@@ -295,7 +290,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     bytes_of = touched(session, accesses)
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
-    more, slower = more_work(session, last)
+    (more, slower), (hands_on, meet) = more_work(session, last), handed_on(bytes_of)
     trips, own_trips, of_commands = all_trips(session), *of_pe(session, last.last)
     moved = moved_by(session, number, accesses, programs)
     stored = loads_of_stored(session, accesses, number, names.index(last.last))
@@ -320,7 +315,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         packages=len({site.sip for site in handle.program.pes}),
         programs=(int(programs.max()), int(programs.sum())),
         own_programs=int(programs[names.index(last.last)]),
-        apart_ns=apart(session, bytes_of),
+        apart_ns=0.0 if meet else apart(session, launches),
         more_work=more,
         slower=slower,
         at_work=at_work(session, last),
@@ -329,7 +324,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         loads_stored=bool(len(stored)),
         places=places_of(session, accesses, number, names.index(last.last)),
         longest=longest(session, last),
-        hands_on=_hands_on(bytes_of),
+        hands_on=hands_on,
         all_launches=len(launches),
         trips=parts_of(trips),
         own_trips=own_trips,
@@ -417,16 +412,6 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
     working, moving = time_of_any(start, end, works), time_of_any(start, end, late)
     hidden = working + moving - time_of_any(start, end, works | late)
     return Overlap(launch.time_ns, working, moving, hidden, times)
-
-
-def _hands_on(bytes_of: tuple[list[ByteRanges], list[ByteRanges]]) -> bool:
-    """Whether a launch reads what one before it wrote."""
-    written = np.zeros((0, 2), np.int64)
-    for read, write in zip(*bytes_of, strict=True):
-        if common(read, written):
-            return True
-        written = joined(written, write)
-    return False
 
 
 def _bursts(spans: ByteRanges, burst: int) -> ByteRanges:

@@ -50,7 +50,7 @@ class Moved:
     the same program had loaded before, at least (in `again_ns` of the `loads_ns` of all), and `back` those that its PE
     had stored; of those that all launches load, `loaded_ever`, it had stored so many in another launch, `between`;
     `atomics_again` the atomics, of `atomics`, at a place where it had one before. `burst` is how many bytes HBM gives
-    at least: it moves `bursts` bytes for `nbytes`, and `again_bursts` for what is loaded again.
+    at least: it gave so many `bursts`, of these `again_bursts` of what is loaded again.
     """
 
     nbytes: int = 0
@@ -164,9 +164,7 @@ def moved_by(
 
 def _burst(session: GraphEngine) -> int:
     """Return how many bytes HBM gives at least, 1 where its models do not tell."""
-    memories = (each for name, each in session.hardware.components.items()
-                if session.hardware.graph.nodes[name].kind == "hbm_ctrl")  # fmt: skip
-    told = (getattr(each, "geometry", None) for each in memories)
+    told = (getattr(each, "geometry", None) for each in session.hardware.components.values())
     return max((int(geometry().burst_bytes) for geometry in told if geometry is not None), default=1)
 
 
@@ -203,10 +201,7 @@ def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: 
 
 
 def _hottest(accesses: Sequence[HbmAccess]) -> tuple[float, float]:
-    """Return of the slice of HBM that moves most: how many times the mean of those in use, of how many pages, about.
-
-    A page that moves little counts for little.
-    """
+    """Return of the slice of HBM that moves most: how many times the mean of those in use, of how many pages, about."""
     if not any(len(access.table) for access in accesses):
         return 1.0, 0.0
     pages = np.concatenate([access.table[:, 0] >> _PAGE_BITS for access in accesses])

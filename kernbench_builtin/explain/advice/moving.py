@@ -94,11 +94,12 @@ def not_ahead(facts: Facts) -> Iterator[Advice]:
     """Loads, again and again, that nothing is computed under; of two there is but one to go ahead."""
     overlap, (load, turns), (line, why, of_loop) = facts.overlap, facts.turns("load"), facts.waiting
     ahead = 1 - 2 / max(of_loop, 2.0) if of_loop else 1 - 1 / max(turns, 1.0)  # Triton's loops learn from two turns
-    most = min(overlap.late_ns, overlap.working_ns) * ahead
+    every = min(overlap.late_ns, overlap.working_ns)
+    most = every * ahead
     could = (most - overlap.hidden_ns) / overlap.time_ns if overlap.time_ns else 0.0
     ways = sum(facts.least_ns.values()) / (overlap.time_ns or 1.0)  # of the first load, and the last store
     could = min(could, 1 - facts.busiest_place - ways)
-    if facts.share("load") < 0.15 or overlap.times <= 2 or overlap.hidden_ns > most / 4:
+    if facts.share("load") < 0.15 or overlap.times <= 2 or overlap.hidden_ns > every / 4:
         return
     told = (
         f"units work under loads for {overlap.hidden_ns / overlap.time_ns:.0%} of the time, and could for "
@@ -122,8 +123,7 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
     moved, (most, room) = facts.moved, facts.scratchpad
     share = moved.again / moved.loaded if moved.loaded else 0.0
     each = (moved.loaded - moved.again) / max(facts.pes, 1)
-    gain = facts.share("load") * moved.again_ns / (moved.loads_ns or 1.0)
-    gain = min(gain, _of_fewer(facts, moved.again_bursts))
+    gain = min(facts.share("load") * moved.again_ns / (moved.loads_ns or 1.0), _of_fewer(facts, moved.again_bursts))
     least = 2 * LEAST if facts.triton else LEAST  # whose loops bring tiles ahead, which one that keeps them does not
     if share > 0.2 and facts.calls("load") and each < room - most and gain > least:
         told = (
@@ -137,20 +137,18 @@ def moved_again(facts: Facts) -> Iterator[Advice]:
         yield suggested("moved-again", change, told, gain)
 
 
-def _of_fewer(facts: Facts, bursts: int) -> float:
+def _of_fewer(facts: Facts, bursts: float) -> float:
     """Return what is gained at most where so many bursts do not move: the busiest channel has the others."""
     memory = None if facts.mixed else facts.use("hbm_ctrl channel")
-    return 1.0 if memory is None else 1 - memory.utilisation * (1 - bursts / facts.moved.bursts)
+    return 1.0 if memory is None else 1 - memory.utilisation * (1 - bursts / max(facts.moved.bursts, 1))
 
 
 def stored_before(facts: Facts) -> Iterator[Advice]:
     """What a PE loads as it stored it before, where the scratchpad has room for it."""
-    moved, (most, room), memory = facts.moved, facts.scratchpad, None if facts.mixed else facts.use("hbm_ctrl channel")
+    moved, (most, room) = facts.moved, facts.scratchpad
     share, each = moved.back / moved.loaded if moved.loaded else 0.0, moved.back / max(facts.pes, 1)
     gain = (facts.share("load") + facts.share("composite") / 2) * share
-    if memory is not None and memory.mean_utilisation > 0.6:  # which has less to do
-        gain = max(gain, memory.mean_utilisation * moved.back / moved.nbytes)
-    gain = min(gain, _of_fewer(facts, moved.back))
+    gain = min(gain, _of_fewer(facts, moved.back / moved.burst))
     if share > 0.2 and each < room - most:
         calls = facts.calls("load") or facts.calls("composite")
         lines = " or ".join(dict.fromkeys(call.line for call in calls))
@@ -273,8 +271,8 @@ def hot_place(facts: Facts) -> Iterator[Advice]:
         if kind != "scale_up wire":  # what is waited for, and not under what units do, is what queues there
             gain = min(gain, facts.queued, facts.above_roof)
         if kind == "hbm_ctrl channel":
-            ways = max((facts.use(way).utilisation for way in _WAYS if facts.use(way)), default=0.0)
-            gain = min(gain * _spread(facts.moved), 1 - ways)  # what lies elsewhere comes by these, too
+            ways = (use.utilisation for use in facts.busiest if use.kind in _WAYS)  # what lies elsewhere comes by these
+            gain = min(gain * _spread(facts.moved), 1 - max(ways, default=0.0))
         if change and gain > LEAST:
             yield suggested("hot-place", change, told, gain)
         else:

@@ -168,7 +168,7 @@ def messages(facts: Facts) -> Iterator[Advice]:
 def in_turn(facts: Facts) -> Iterator[Advice]:
     """PEs that wait for messages, and then do what needed none; or that compute one after the other."""
     path, work, took = facts.last.path, facts.work, facts.last.time_ns or 1.0
-    receives = [call for call in path if call.call == "tl.recv"]
+    receives = [call for call in path if kind_of(call) == "message" and "send" not in call.call]
     lines = ", ".join(dict.fromkeys(call.line for call in receives))
     computed = sum(call.ns for call in path if kind_of(call) in ("product", "compute"))
     others = (computed - facts.overlap.working_ns) / took if facts.message_bytes else 0.0
