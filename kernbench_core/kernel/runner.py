@@ -215,6 +215,8 @@ class KernelRunner:
         told = f"{type(error).__qualname__}: {error}"  # the error's own words: newer Pythons add names to some
         if not isinstance(error, AttributeError | NameError | ImportError):
             told = "".join(traceback.format_exception_only(error)).strip()
+        if "__array_ufunc__=None" in told:  # numpy's words for np.exp(tensor)
+            told += "; numpy does not compute tensors of a kernel: write tl's function, such as tl.exp for np.exp"
         frames = traceback.walk_tb(error.__traceback__)
         own = [here for here in frames if not is_ours(here[0].f_globals.get("__name__", ""))]
         stack = traceback.StackSummary.extract(iter(own))

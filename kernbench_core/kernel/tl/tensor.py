@@ -208,6 +208,14 @@ class Tensor(Tile):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self._counted("an array"), dtype, copy=copy)
 
+    def __array_function__(self, function: Any, types: object, args: Any, named: Any) -> Any:
+        """Let numpy tell the shape, and read data that is known; refuse what `tl` has, which takes time."""
+        name = function.__name__
+        if not hasattr(type(self._tl), name):
+            return function._implementation(*args, **named)
+        here = f"numpy.{name} at {describe_site(call_site())}"
+        raise UnsupportedError(f"{here} does not compute tensors of a kernel; write tl.{name}.")
+
     def item(self, why: str = "item()") -> Any:
         """Give the one element as a Python number; ShapeError when there are more."""
         if self.value.shape and any(extent != 1 for extent in self.value.shape):
@@ -307,6 +315,11 @@ class Tensor(Tile):
     __lt__, __le__ = _operator("lt"), _operator("le")
     __gt__, __ge__ = _operator("gt"), _operator("ge")
     __eq__, __ne__ = _operator("eq"), _operator("ne")
+
+    def __matmul__(self, other: object) -> NoReturn:
+        raise UnsupportedError(f"@ at {describe_site(call_site())} is no operator of tensors; write tl.dot(a, b).")
+
+    __rmatmul__ = __matmul__
 
     def __neg__(self) -> Any:
         return self._tl.unary("neg", self)

@@ -190,3 +190,20 @@ def test_the_repr_shows_the_state() -> None:
         f"Tensor([-10.,  -9.,  -8.,  -7.], f32[4], of tl.load at {__file__}:{first + 1})",
         f"Tensor([-9., -8., -7., -6.], f32[4], of tl.add at {__file__}:{first + 4})",
     ]
+
+
+def test_what_numpy_would_compute_is_refused() -> None:
+    """In a sentence with the kernel's line and what to write; arithmetic with numpy's numbers goes on."""
+    for body, told in (
+        (lambda f, i, tl: np.max(f), "numpy.max at {} does not compute tensors of a kernel; write tl.max."),
+        (lambda f, i, tl: np.where(i, i, i), "numpy.where at {} does not compute tensors of a kernel; write tl.where."),
+        (lambda f, i, tl: f @ f, "@ at {} is no operator of tensors; write tl.dot(a, b)."),
+        (lambda f, i, tl: np.ones((8, 8)) @ f, "@ at {} is no operator of tensors; write tl.dot(a, b)."),
+    ):
+        assert refused(body, UnsupportedError) == told.format(line(body))
+    body = lambda f, i, tl: np.exp(f)  # noqa: E731
+    told = refused(body, KernelError)
+    assert told.startswith(f"{line(body)}: TypeError: ")
+    assert "; numpy does not compute tensors of a kernel: write tl's function, such as tl.exp for np.exp" in told
+    assert collect(lambda f, i, tl: np.array_equal((np.int32(2) * i).numpy(), 2 * I32))
+    assert collect(lambda f, i, tl: (np.shape(f), np.ndim(f), np.mean(i))) == ((4, 8), 2, I32.mean())
