@@ -52,7 +52,26 @@ def _command(plugins: Plugins, name: str) -> object:
         raise CheckFailed(f"it must be a click command, not {command!r}")
     if never_runs(command.callback):
         raise CheckFailed(f"it {PLAIN}")
+    if command.callback is not None:
+        _must_take_options(command)
     return command
+
+
+def _must_take_options(command: click.Command) -> None:
+    """Raise CheckFailed where a command's function cannot be called as click will: each option by its name."""
+    function: Any = command.callback
+    given = 0
+    while getattr(function, "__globals__", {}).get("__name__") == "click.decorators":  # pass_obj and its like
+        function, given = function.__wrapped__, given + 1
+    names = [str(each.name) for each in command.params if each.expose_value]
+    signature = inspect.signature(function, follow_wrapped=False)
+    try:
+        signature.bind(*[None] * given, **dict.fromkeys(names))
+    except TypeError as error:
+        raise CheckFailed(
+            f"its function must take {', '.join(names) or 'no option'}, as its options are named, but {signature} "
+            f"does not: {error}"
+        ) from None
 
 
 def _section(plugins: Plugins, name: str) -> object:

@@ -36,12 +36,30 @@ from attrs import evolve
 from kernbench_builtin.pages.report import Section
 from kernbench_core.runs.parts import RunPart
 from kernbench_builtin.machines.mesh import MESH
+from kernbench_core.cli.options import JSON, TOPOLOGY
 def nothing(): pass
 def bench(rt, n: int = 3): "Do nothing."
 async def waiting(log, out): pass
 def making(log, out): yield
 @click.command()
 async def waiter(): pass
+@click.command()
+@TOPOLOGY
+@JSON
+@click.pass_context
+@click.pass_obj
+def roof(shell, ctx, topology, as_json): pass
+@click.command()
+@JSON
+@click.pass_obj
+def misnamed(shell, json): pass
+@click.command()
+@JSON
+def unshared(shell, as_json): pass
+@click.command()
+@JSON
+@click.pass_obj
+def whatever(*args, **options): pass
 LATE = evolve(MESH, read=waiting)
 def export(log, out): pass
 def read(config): pass
@@ -101,6 +119,12 @@ def test_a_target_that_cannot_be_imported_fails(site: Site, sort: str) -> None:
          "never run"),
         ("machines", "LATE", "failed its read must be a function without async: it would never run"),
         ("commands", "waiter", "failed it must be a plain function, with neither yield nor async: it would never run"),
+        ("commands", "roof", "passed"),
+        ("commands", "whatever", "passed"),
+        ("commands", "misnamed", "failed its function must take as_json, as its options are named, but (shell, json) "
+         "does not: missing a required argument: 'json'"),
+        ("commands", "unshared", "failed its function must take as_json, as its options are named, but (shell, "
+         "as_json) does not: missing a required argument: 'shell'"),
         ("machines", "WRONG_READ", "failed its read must take 2 arguments, but (config) does not: too many positional "
          "arguments"),
         ("commands", "SECTION.title", "failed it must be a click command, not 'S'"),
