@@ -101,6 +101,19 @@ class SweepResult:
         return [row_of(records[at]) for at in best_first(numbers, maximise) if front[at]]
 
     @property
+    def gain(self) -> float | None:
+        """How many times as fast the best point is as the slowest; None where fewer than two are ordered by time.
+
+        Where points are screened, most have no time that is like those of the best.
+        """
+        names, rows, maximise = objective_table(self.plan, self.records)
+        times = [row[0] for row in rows if _all_known(row)]
+        by_time = len(names) == 1 and names[0] in _TIMES and not maximise[0] and self.plan.fidelity is None
+        if not by_time or len(times) < 2 or min(times) <= 0:
+            return None
+        return max(times) / min(times)
+
+    @property
     def alike(self) -> tuple[int, ...] | None:
         """The numbers of the points that are as fast as the best, within the spread; None without a shake.
 

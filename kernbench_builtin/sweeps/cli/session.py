@@ -211,7 +211,7 @@ class SweepSession:
         points = points_in_words(len(sweep.records) - full)
         points += "" if sweep.plan.fidelity is None else f" screened, {full} of them run in full"
         left = f"; {sweep.left:,} left, which --resume goes on with" if sweep.left else ""
-        best, parts = _best(sweep, named=self.quiet), f": {parts}" if parts else ""
+        best, parts = _best(sweep), f": {parts}" if parts else ""
         if self.quiet:
             click.echo(shown(f"{points}{parts}{left_out}{where}{left}{'; ' if best else ''}{best}"))
             return
@@ -225,25 +225,28 @@ class SweepSession:
             click.echo(shown(f"more: kernbench report {shlex.quote(self.folder)}"))
 
 
-def _best(sweep: SweepResult, *, named: bool) -> str:
-    """Name the best points, `named` with the values of the first; "" where nothing says which they are."""
-    best = [row["index"] for row in sweep.best] if sweep.plan.objectives else []
-    if not best:
+def _best(sweep: SweepResult) -> str:
+    """Name the best points, with the values of the first; "" where all took equal times, and nobody asked for more."""
+    best, gain = [row["index"] for row in sweep.best], sweep.gain
+    if not best or (not sweep.plan.objectives and (gain is None or gain == 1)):
         return ""
     texts = [f"#{number}" for number in best[:_BEST]]
     what = "best" if len(best) == 1 else "the Pareto front" if len(sweep.plan.objectives) > 1 else "equal best"
     values = next(record["values"] for record in sweep.records if record["index"] == best[0])
-    if named and values and len(sweep.plan.objectives) == 1:
+    if values and len(sweep.plan.objectives) < 2:
         pairs = zip(short_names(values), values.values(), strict=True)
         texts[0] += f" ({', '.join(f'{name}={value_text(value)}' for name, value in pairs)})"
     more = f" and {len(best) - _BEST} more" if len(best) > _BEST else ""
-    return f"{what}: {', '.join(texts)}{more}"
+    faster = "" if gain is None or gain < 1.005 else f"; {gain:,.2f} times as fast as the slowest"
+    return f"{what}: {', '.join(texts)}{more}{faster}"
 
 
 def _apart(sweep: SweepResult) -> str:
     """Say which points may be as good as the best, as far as the spread of their times is known."""
     best = {row["index"] for row in sweep.best}
     if sweep.alike is None:
+        if not sweep.plan.objectives:
+            return ""
         all_equal = len(sweep.plan.objectives) == 1 and len(best) == sweep.counts.get("ok")
         return "" if all_equal or len(sweep.records) < 2 or sweep.plan.options.get("shake") else NOT_KNOWN
     others = [number for number in sweep.alike if number not in best]

@@ -152,17 +152,19 @@ def test_a_sweep_says_what_its_spreads_say(
     """A tile beyond the matrix changes nothing."""
     words = ["sweep", "gemm", "--topology", "tiny", "--no-data", "-p", "M=64", "-p", "N=64", "--objective", "time"]
     assert main([*words, "-p", "K=64,128", "--shake", "3"], plugins) == 0
-    assert "best: #0\nnot told apart from it by their spread: none\n" in capsys.readouterr().out
+    best = "best: #0 (K=64); 1.05 times as fast as the slowest\n"
+    assert f"{best}not told apart from it by their spread: none\n" in capsys.readouterr().out
     assert main([*words, "-p", "K=64", "-p", "tile_m=64,128", "--shake", "3"], plugins) == 0
     out = capsys.readouterr().out
-    assert "equal best: #0, #1\nnot told apart from them by their spread: none\ntile_m changed no time\n" in out
+    equal = "equal best: #0 (tile_m=64), #1\n"
+    assert f"{equal}not told apart from them by their spread: none\ntile_m changed no time\n" in out
     rows = [line.split("  ") for line in out.splitlines() if line[:1] in ("#", "0")]
     head, first = ([cell.strip() for cell in row if cell] for row in rows)
     total = shaken().total
     assert head[-2:] == ["median", "spread"]
     assert first[-2:] == [format_time(total.median_ns), format_time(total.width_ns)]
     assert main([*words, "-p", "K=64,128"], plugins) == 0
-    assert f"best: #0\n{NOT_KNOWN}\n" in capsys.readouterr().out
+    assert f"{best}{NOT_KNOWN}\n" in capsys.readouterr().out
     assert main([*words, "-p", "K=64"], plugins) == 0
     assert NOT_KNOWN not in capsys.readouterr().out
 
