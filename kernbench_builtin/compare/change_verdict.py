@@ -92,5 +92,5 @@ def _moved(row: MovedRow) -> str:
 
 
 def _listed(told: Sequence[str]) -> str:
-    more = [f"{len(told) - _MOST} more below"] if len(told) > _MOST else []
+    more = [f"{len(told) - _MOST} more"] if len(told) > _MOST else []
     return "; ".join([*told[:_MOST], *more])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import rich_click as click
 
 from kernbench_builtin.compare.limit import SlowerLimit, slower_limit
+from kernbench_core.cli.columns import width, wrapped
 from kernbench_core.cli.option_types import completed_by, whole
 from kernbench_core.cli.options import (
     COMPONENTS,
@@ -147,17 +149,20 @@ def _print_comparison(
 
         click.echo(json_text({**found.to_json(), "fail_above": limit and limit.text, "fails": fails}))
     else:
-        lines = found.lines(top)
+        lines = found.verdict
         if look.quiet:
             spread = [found.spread] if found.differs is not None and not found.same else []
             told = "; ".join(line.rstrip(".") for line in (*lines[: len(found.notes) + 1], *spread))
-            lines = [f"{before.name} → {after.name}: {told}"]
+            line = f"{before.name} → {after.name}: {told}"
+            lines = wrapped(line, width(), "  ") if sys.stdout.isatty() else [line]
         else:
             benches = [figures.causes.get("bench", {}).get("bench") for figures in (before, after)]
-            lines[:0] = [
+            heads = [
                 f"{side}  {figures.name}{f': {bench} on {figures.topology}' if saved else ''}"
                 for side, figures, bench in zip("AB", (before, after), benches, strict=True)
             ]
+            details = found.details(top)
+            lines = [*heads, *details, *([""] if details else []), *lines]  # what scrolls away is not the answer
         for line in lines:
             click.echo(shown(line))
     if fails and limit is not None:

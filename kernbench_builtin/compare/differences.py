@@ -118,20 +118,28 @@ class RunComparison:
         }
 
     def lines(self, top: int = 10) -> list[str]:
-        """Say it in lines for people: the verdict, then of each sort the `top` that moved most."""
-        told = self.told
+        """Say it in lines for people: the verdict, then the details."""
+        return [*self.verdict, *self.details(top)]
+
+    @property
+    def verdict(self) -> list[str]:
+        """The lines that say by how much the time changed, what was changed, what moved, and what limits."""
         if self.same:
-            lines = [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, same=True)]
-        else:
-            lines = [*self.notes, *change_lines(self.before, self.after, told, self.causes, self.spread)]
-        if not (self.same or self.rows or self.causes):
+            return [*self.notes, formatting.total_line(self.before.total_ns, self.after.total_ns, same=True)]
+        lines = [*self.notes, *change_lines(self.before, self.after, self.told, self.causes, self.spread)]
+        if not (self.rows or self.causes):
             lines.append("the op logs differ, though no figure does and the same was run")
+        return lines
+
+    def details(self, top: int = 10) -> list[str]:
+        """Say what was run otherwise where the verdict tells not all, and of each sort the `top` that moved most."""
+        lines: list[str] = []
         if not are_all_told(self.causes):
             lines += formatting.section("what was run otherwise", map(formatting.cause_line, self.causes), 2 * top)
         for source in self.sources:
             lines += formatting.section(f"the source of {source.name}", source.lines)
         for sort in ("total", *COLUMNS):
-            rows = tuple(row for row in told if row.sort == sort)
+            rows = tuple(row for row in self.told if row.sort == sort)
             lines += formatting.rows_section(sort, rows, top, len(self.of_sort(sort)) - len(rows))
         return lines + formatting.unknown_section(self.unknown)
 

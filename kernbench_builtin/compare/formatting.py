@@ -80,7 +80,8 @@ def unknown_section(unknown: Mapping[str, str]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for sort, why in unknown.items():
         reasons.setdefault(why, []).append(HEADS[sort])
-    lines = [f"not compared: {', '.join(sorts)} ({why})" for why, sorts in reasons.items()]
+    told = (f"not compared: {', '.join(sorts)} ({why})" for why, sorts in reasons.items())
+    lines = [line for sentence in told for line in sentence_lines(sentence)]
     return ["", *lines] if lines else []
 
 

@@ -57,17 +57,17 @@ def limiter(run: Path) -> str:
 
 
 def test_two_folders(diff: Diff, saved: Path) -> None:
-    """The total, the key that was set, and the wires of it before all others; nothing is missing."""
+    """The wires of the key that was set before all others, and last the verdict; nothing is missing."""
     code, out, err = diff("a", "b")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[:4] == ["A  a: vector-add on tiny", "B  b: vector-add on tiny", TOTAL, NOT_KNOWN]
-    at = lines.index("")
+    assert lines[:4] == ["A  a: vector-add on tiny", "B  b: vector-add on tiny", "", "phases, 3 moved"]
+    at = lines.index(TOTAL)
+    assert lines[at - 1 : at + 2] == ["", TOTAL, NOT_KNOWN]
     assert limiter(saved / "a") == limiter(saved / "b")
-    verdict = " ".join(map(str.strip, lines[4:at]))
+    verdict = " ".join(map(str.strip, lines[at + 2 :]))
     assert verdict.startswith("changed: configuration host.pcie.latency: 300 ns → 301 ns moved: host to device ")
     assert verdict.endswith(f" before and after: {limiter(saved / 'a')}")
-    assert lines[at + 1] == "phases, 3 moved"
     at = lines.index("links, 2 moved")
     assert lines[at + 1 : at + 3] == [
         "  2 pcie wires, each latency 300 ns → 301 ns, +1 ns (+0.33 %)",
@@ -100,10 +100,10 @@ def test_a_run_is_the_same_as_itself_however_it_was_saved(diff: Diff, other: str
     """A folder, the manifest in it, and a file of --json, which says which links it does not list."""
     code, out, err = diff("a", other, "--fail-above", "0%")
     told = "" if "json" not in other or "/" in other else (
-        "\nnot compared: kinds of links, links (not known of B: run it with --out, or with --links all)\n"
+        "\nnot compared: kinds of links, links (not known of B: run it with --out, or\n  with --links all)\n\n"
     )  # fmt: skip
     same = "the same: 6.596 us, and no figure moved\n"
-    assert (code, out, err) == (0, f"A  a: vector-add on tiny\nB  {other}: vector-add on tiny\n{same}{told}", "")
+    assert (code, out, err) == (0, f"A  a: vector-add on tiny\nB  {other}: vector-add on tiny\n{told}{same}", "")
 
 
 def test_a_rerun_and_figures_are_results_too(diff: Diff, saved: Path) -> None:
@@ -160,15 +160,25 @@ def test_one_line_has_the_spread_of_both(diff: Diff) -> None:
     """And says whether the difference is beyond it."""
     words = ("vector-add", "--topology", "tiny", "-p", "n=64", "--b-set", "host.pcie.latency=400 ns", "--shake", "3")
     lines, (code, out, _) = diff(*words)[1].splitlines(), diff(*words, "-q")
-    assert code == 0 and out.endswith(f": {lines[2]}; {lines[3]}\n")
-    assert re.fullmatch(r"median .+ → .+, beyond the spread of .+ ns", lines[3])
+    at = next(at for at, line in enumerate(lines) if line.startswith("total time "))
+    assert code == 0 and out.endswith(f": {lines[at]}; {lines[at + 1]}\n")
+    assert re.fullmatch(r"median .+ → .+, beyond the spread of .+ ns", lines[at + 1])
+
+
+def test_one_line_breaks_at_blanks_in_a_terminal(diff: Diff, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which else breaks a number in two."""
+    line = diff("a", "b", "-q")[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    told = diff("a", "b", "-q")[1]
+    assert max(map(len, told.splitlines())) <= 40 and told.split() == line.split()
 
 
 def test_a_bench_is_shaken_under_both(diff: Diff) -> None:
     code, out, _ = diff("vector-add", "--topology", "tiny", "-p", "n=64", "--b-set", "host.pcie.latency=400 ns",
                         "--shake", "3")  # fmt: skip
-    assert code == 0 and out.splitlines()[3].startswith("median ")
-    assert ", beyond the spread of" in out.splitlines()[3]
+    (told,) = (line for line in out.splitlines() if line.startswith("median "))
+    assert code == 0 and ", beyond the spread of" in told
 
 
 def test_a_limit_of_no_time() -> None:
@@ -289,7 +299,7 @@ def broken(saved: Path, name: str, **changed: Any) -> str:
 def test_an_interrupted_run(diff: Diff, saved: Path) -> None:
     """It is compared as far as it came, which is said; a limit needs both ends."""
     name = broken(saved, "cut.json", interrupted=True, op_log_sha256=None)
-    assert diff(name, "b")[1].splitlines()[2] == "A was interrupted: its figures are of what it did until then."
+    assert "\n\nA was interrupted: its figures are of what it did until then.\ntotal time " in diff(name, "b")[1]
     assert diff(name, "b", "--fail-above", "3%") == (
         2, "", "error: --fail-above must be given runs that ended, and one was interrupted; run it again.\n"
     )  # fmt: skip
