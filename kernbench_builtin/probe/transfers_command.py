@@ -156,7 +156,8 @@ def _print(
     from kernbench_core.units import format_bytes
 
     title = Text.assemble((topology, "bold"), f": lone transfers of {format_bytes(alone[0].nbytes)}")
-    tables = [_transfers(alone), _sweep(chosen, sweeps), _loaded(chosen, loaded)]
+    console = make_console(sys.stdout)
+    tables = [_transfers(alone, console.width), _sweep(chosen, sweeps), _loaded(chosen, loaded)]
     parts: list[RenderableType] = [title, *(Padding(table, (1, 0, 0, 0), expand=False) for table in tables)]
     if len(alone) == 1:
         parts.append(Text(f"\npath: {' -> '.join(alone[0].path)}"))
@@ -174,27 +175,30 @@ def _print(
             "not faster, wider is not slower, the host does not read faster than it writes."
         )
     )
-    show(Group(*parts), make_console(sys.stdout))
+    show(Group(*parts), console)
 
 
-def _table(*titles: str) -> Table:
+def _table(*titles: str, widths: Sequence[int] | None = None) -> Table:
     from kernbench_core.runs import bare_table
 
     table = bare_table()
     for index, title in enumerate(titles):
         left = not index or title == "binding"
-        table.add_column(title, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+        wide = None if widths is None else widths[index]
+        table.add_column(title, justify="left" if left else "right", no_wrap=not left, overflow="fold", width=wide)
     return table
 
 
-def _transfers(alone: Sequence[MeasuredTransfer]) -> Table:
+def _transfers(alone: Sequence[MeasuredTransfer], wide: int) -> Table:
+    """Make a table of transfers, of which texts wrap at blanks where a line has so much room."""
+    from kernbench_core.cli.columns import GAP, fitted
     from kernbench_core.units import format_time
 
     lone = [format_time(one.set_up_ns) if one.chunks == 1 else "-" for one in alone]
     told = any(one.chunks == 1 for one in alone)
-    table = _table("transfer", "hops", "bound", *(["set-up"] if told else []), "simulated", "GB/s", "binding")
-    for one, set_up in zip(alone, lone, strict=True):
-        table.add_row(
+    titles = ("transfer", "hops", "bound", *(["set-up"] if told else []), "simulated", "GB/s", "binding")
+    rows = [
+        (
             one.case.name,
             str(len(one.path) - 1),
             format_time(one.bound_ns),
@@ -203,6 +207,15 @@ def _transfers(alone: Sequence[MeasuredTransfer]) -> Table:
             f"{one.bandwidth:.4g}",
             one.binding.name.replace("->", " -> "),
         )
+        for one, set_up in zip(alone, lone, strict=True)
+    ]
+    columns = list(zip(titles, *rows, strict=True))
+    longest = [max(map(len, column)) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
+    least = [words[0], *longest[1:-1], words[-1]]
+    table = _table(*titles, widths=fitted(least, longest, wide - GAP * (len(columns) - 1)))
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

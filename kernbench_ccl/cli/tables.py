@@ -17,7 +17,7 @@ from attrs import evolve
 from kernbench_ccl.cli.explained import run_of, spread_of
 from kernbench_ccl.measure import SweepRow
 from kernbench_ccl.measure.comparison import Comparison, WideComparison, crossovers, fastest, sound
-from kernbench_ccl.measure.remarks import remarks, told_queues, tried
+from kernbench_ccl.measure.remarks import broken, remarks, told_queues, tried
 from kernbench_ccl.measure.sweep import Failed, counts_of, size_of
 from kernbench_ccl.measure.table import footer, layout
 from kernbench_ccl.plan.candidates import first_sentence
@@ -140,7 +140,7 @@ class Table:
         """Print lines at once, unless JSON or one line is asked for."""
         if not (self.as_json or self.quiet):
             for line in lines:
-                click.echo(shown(line))
+                click.echo(shown("\n".join(broken(line, self.width))))
 
     def prepare(self) -> None:
         """Choose the algorithms."""
@@ -367,7 +367,8 @@ class AllAlgorithms(Table):
         self.layout: Comparison | WideComparison = beside
         if wide or not beside.fits(self.width):
             self.layout = WideComparison.of(names, self.width, largest, wide)
-        refused = [f"# left out: {sentence}" for sentence in self.chooser.refusals.values()]
+        sentences = (sentence.removesuffix("; choose another.") for sentence in self.chooser.refusals.values())
+        refused = [f"# left out: {sentence}" for sentence in sentences]
         how = [f"# {self.how(choice)}" for choice in self.choices.values()]
         return [*self.about(), *how, *refused, "#", "# time out of place; * is the least", *self.layout.header()]
 

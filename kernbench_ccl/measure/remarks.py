@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -86,3 +87,15 @@ def told_queues(settings: Settings) -> str:
     if settings.tier is not None:
         told.append(f"in {settings.tier}")
     return " ".join(["queues", *told]) if told else ""
+
+
+def broken(line: str, wide: int | None) -> list[str]:
+    """Break a remark at blanks where a terminal would break it in a word; what stands in columns stays whole."""
+    told = line.lstrip("# ")
+    lead = line[: len(line) - len(told)]
+    if wide is None or len(line) <= wide or not lead.startswith("#") or "  " in told:
+        return [line]
+    return textwrap.wrap(
+        told, wide, initial_indent=lead, subsequent_indent=f"#{' ' * (len(lead) + 1)}", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip

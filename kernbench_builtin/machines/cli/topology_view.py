@@ -10,7 +10,8 @@ from typing import Any
 from kernbench_builtin.machines import naming
 from kernbench_builtin.machines.cli.network_view import draw_network
 from kernbench_builtin.machines.drawing.parameters import with_unit
-from kernbench_core.cli.columns import wrapped
+from kernbench_core.cli.columns import GAP, wrapped
+from kernbench_core.cli.columns import width as line_width
 from kernbench_core.errors import UsageError
 from kernbench_core.graph import Edge, EdgeKind, Graph, Node
 from kernbench_core.params import Param
@@ -197,9 +198,12 @@ def _wire(edge: Edge) -> str:
     return f"{format_bandwidth(edge.bandwidth)}, {format_time(edge.latency)}"
 
 
-def _columns(items: list[str], number: int = 4) -> list[str]:
-    width = max(map(len, items)) + 2
-    return ["".join(f"{item:<{width}}" for item in items[i : i + number]) for i in range(0, len(items), number)]
+def _columns(items: list[str], most: int = 4) -> list[str]:
+    """Put items side by side, as many as a line has room for."""
+    wide = max(map(len, items)) + GAP
+    number = max(1, min(most, (line_width() + GAP) // wide))
+    rows = (items[at : at + number] for at in range(0, len(items), number))
+    return ["".join(f"{item:<{wide}}" for item in row).rstrip() for row in rows]
 
 
 def _edge_table(edges: Iterable[Edge]) -> list[str]:

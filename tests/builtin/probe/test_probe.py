@@ -299,6 +299,17 @@ class TestCommand:
         assert "load own HBM" in told and "GB/s by size" in told and "ns by load, mean / p99" in told
         assert told.splitlines()[2].split() == ["transfer", "hops", "bound", "set-up", "simulated", "GB/s", "binding"]
 
+    def test_names_stay_whole_in_80_columns(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is before them wraps at blanks."""
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr(transfers_command, "SWEEP", (64, 4096))
+        assert main(["probe", "--topology", "tiny"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert {"sip0.cube0.hbm_ctrl0#", "sip0.cube0.pe0.pe_dma"} <= {word for line in lines for word in line.split()}
+
     def test_many_chunks_have_no_set_up_and_all_rates_one_unit(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

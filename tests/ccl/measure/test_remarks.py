@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernbench_ccl.measure.remarks import remarks
+from kernbench_ccl.measure.remarks import broken, remarks
 from tests.ccl.measure.rows import row
 
 
@@ -29,3 +29,12 @@ def test_the_parts_of_a_time_add_up(form, idealised, rest):
     assert found == [
         f"# 1 KiB: 12 us is 6 us for any algorithm (cut), {rest}; busiest is sip0->sip1, 91% of the time"
     ]
+
+
+def test_a_remark_breaks_at_blanks_alone():
+    """Where a terminal is too narrow for it; a table stays as wide as it is, and so does all in a file."""
+    remark = "# left out: ccl.mesh_all_reduce must run on one of the networks mesh_2d, not 'ring'"
+    assert broken(remark, 80) == [remark[:76], "#   'ring'"]
+    assert broken(remark, None) == broken(remark, 83) == [remark]
+    row = "#       size  ring  direct"
+    assert broken(row, 10) == [row] and broken("        1024  2.52", 10) == ["        1024  2.52"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from kernbench_builtin.machines.cli.topology_view import VIEWS, show
@@ -97,3 +99,15 @@ def test_an_unknown_view_is_refused() -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_picture_has_trailing_blanks(view: str) -> None:
     assert all(line == line.rstrip() for line in show(machine(), view).splitlines())
+
+
+def test_counts_of_nodes_fit_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No name is broken, and none is lost."""
+    monkeypatch.setenv("COLUMNS", "80")
+    graph = machine()
+    lines = show(graph).splitlines()
+    begin = lines.index(f"nodes     {len(graph.nodes)}") + 1
+    told = lines[begin : lines.index("", begin)]
+    words = " ".join(told).split()
+    assert max(map(len, told)) <= 80
+    assert dict(zip(words[1::2], map(int, words[::2]), strict=True)) == Counter(n.kind for n in graph.nodes.values())
