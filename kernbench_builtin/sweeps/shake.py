@@ -50,12 +50,6 @@ class ShakePart(RunPart):
 
     NAME, OPTIONS, ORDER, EXAMPLE = "shake", ShakeOptions, 50, {"shake": 3}
 
-    @classmethod
-    def check(cls, options: ShakeOptions, wanted: bool) -> None:
-        """Refuse to say how machines differ where none do."""
-        if options.shake_seed and not wanted:
-            raise UsageError("--shake-seed says how the machines of --shake differ; add --shake, or leave it out.")
-
     def __init__(self, options: ShakeOptions, call: "RunCall", plugins: Any) -> None:
         super().__init__(options, call, plugins)
         if options.shake < _FEWEST:

@@ -144,7 +144,12 @@ class RunPart:
 
     @classmethod
     def check(cls, options: Any, wanted: bool) -> None:
-        """Raise UsageError for options that say nothing where the part is not wanted."""
+        """Raise UsageError for options that say nothing where the part is not wanted: any but that of its name."""
+        known = {} if wanted else command_options(cls.OPTIONS)
+        for name, option in known.items() if cls.NAME in known else ():
+            if name != cls.NAME and getattr(options, name) != getattr(cls.OPTIONS(), name):
+                flag, switch = option.name or name.replace("_", "-"), known[cls.NAME].name or cls.NAME.replace("_", "-")
+                raise UsageError(f"--{flag} must be given with --{switch}, not alone; add that, or leave it out.")
 
     @classmethod
     def at_terminal(

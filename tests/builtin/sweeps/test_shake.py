@@ -106,7 +106,7 @@ def test_the_command_line_tells_median_and_spread(
 def test_a_seed_without_runs_is_refused(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:
     """It would say nothing."""
     assert main(["run", "gemm", "--topology", "tiny", "--shake-seed", "5"], plugins) == 2
-    told = "--shake-seed says how the machines of --shake differ; add --shake, or leave it out."
+    told = "--shake-seed must be given with --shake, not alone; add that, or leave it out."
     assert capsys.readouterr().err == f"error: {told}\n"
 
 

@@ -33,6 +33,7 @@ class InnerOptions(OptionRecord):
 @attrs.frozen(kw_only=True)
 class OuterOptions(OptionRecord):
     outer: Annotated[bool, Option("Be there.")] = False
+    outer_pj: Annotated[float, Option("Energy of a bit.")] = 4.0
 class Around(RunPart):
     def around(self, make):
         calls.append(f"{self.NAME} begins")
@@ -55,8 +56,9 @@ class Helper(RunPart):
 @pytest.fixture
 def more(toy: ModuleType, tmp_path: Path) -> Any:
     """Give plug-ins of the toy and of three more parts, and what these were called for."""
-    (tmp_path / "more_parts.py").write_text(MORE)
-    found = load_plugins(["toy = toy_plugin", MACHINES, str(tmp_path / "more_parts.py")], installed=False)
+    file = tmp_path / f"more_{tmp_path.name}.py"  # a process loads a file of one name once
+    file.write_text(MORE)
+    found = load_plugins(["toy = toy_plugin", MACHINES, str(file)], installed=False)
     return found, found.run_parts.load("inner").around.__globals__["calls"]
 
 
@@ -240,3 +242,13 @@ def test_parts_of_one_name_are_left_out_without_a_word_on_what_they_are(
     told = capsys.readouterr().err
     assert told.count("warning: ") == 1
     assert "part of runs 'loud' is left out: it must be registered once" in told
+
+
+def test_an_option_of_a_part_that_is_not_there_is_refused(more: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would say nothing, and nobody would know."""
+    plugins, calls = more
+    assert main(["run", "toy", "--topology", "one", "--outer-pj", "9"], plugins) == 2
+    told = "--outer-pj must be given with --outer, not alone; add that, or leave it out."
+    assert (capsys.readouterr().err, calls) == (f"error: {told}\n", [])
+    for given in ({"outer": True, "outer_pj": 9.0}, {"outer_pj": 4.0}):
+        run("toy", "one", plugins=plugins, **given)
