@@ -43,7 +43,7 @@ FAULTS = {
                           f"kernbench_ops must be {MUST_BE}, not kernbench_ops(plugins)"),
     "a hook that is none": (f"{HOOK}kernbench_ops = []\n", f"kernbench_ops must be {MUST_BE}, not []"),
     "a misspelt hook": (f"{HOOK}def kernbench_op(): return []\n",
-                        f"its hooks must be among {HOOKS}, not 'kernbench_op'; did you mean 'kernbench_ops'?"),
+                        f"its hooks must be among {HOOKS}, not 'kernbench_op'; perhaps 'kernbench_ops' is meant"),
     "no version": (HOOK.removeprefix(API), f"{VERSION}, and is missing; write 'kernbench_api = 1' into it"),
     "a newer version": (HOOK.replace(API, "kernbench_api = 2\n"),
                         f"{VERSION}, which kernbench 0.1.0 has, not 2; use a newer kernbench"),

@@ -81,7 +81,7 @@ def _functions(
         if name in hooks:
             _refuse_no_hook(module, name, hooks[name])
         elif name.startswith(PREFIX) and callable(getattr(module, name)):  # pluggy names no remedy
-            hint = f"; did you mean {close!r}?" if (close := closest(name, asked)) else ""
+            hint = f"; perhaps {close!r} is meant" if (close := closest(name, asked)) else ""
             raise HookRaised(f"its hooks must be among {', '.join(asked)}, not {name!r}{hint}")
     manager = _manager(tuple(hooks))
     try:

@@ -181,7 +181,7 @@ class Implementations:
             made_for = self._catalogue.made_for(name)
             if not made_for or kind not in self._kinds or kind in made_for:
                 return f" Did you mean {name!r}?"
-        return " See 'kernbench components'."
+        return " See 'kernbench components'; --plugin FILE.py, or a package that is installed, adds more."
 
     def _report(self, path: KeyPath, text: str) -> None:
         self.problems.append(f"{self._config.at(path)} {text}")

@@ -78,7 +78,7 @@ SETTINGS = {
     "'switch', 'torus_2d', not 'star'.",
     "cube.mesh.rows=1000000": "cube.mesh.rows must be an integer from 1 to 256 or auto, not 1000000.",
     "components.pe_gemm.impl=acme.x": "components.pe_gemm.impl must be a registered component, not 'acme.x'. See "
-    "'kernbench components'.",
+    "'kernbench components'; --plugin FILE.py, or a package that is installed, adds more.",
     "components.pe_math.params.costs.epx=5": "components.pe_math.params.costs.epx must be an entry of the table. Did "
     "you mean 'exp'?",
     "components.pe_gemm.params.rates.f16=-1": "components.pe_gemm.params.rates.f16 must be a positive number, not -1.",

@@ -172,7 +172,7 @@ def test_a_misspelt_hook_leaves_its_plugin_out(site: Site) -> None:
         "kernbench_benches, kernbench_programs, kernbench_topologies, kernbench_networks, kernbench_machines, "
         "kernbench_ops, kernbench_language, kernbench_backends, kernbench_commands, kernbench_run_parts, "
         "kernbench_pictures, kernbench_diagnoses, kernbench_points, not "
-        "'kernbench_componets'; did you mean 'kernbench_components'?"
+        "'kernbench_componets'; perhaps 'kernbench_components' is meant"
     ]
 
 

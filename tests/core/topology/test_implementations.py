@@ -184,7 +184,8 @@ def test_an_unknown_implementation_is_left_to_the_compiler() -> None:
         ("components.pe_gemm.impl=test.pe_mat", "components.pe_gemm.impl", " Did you mean 'test.pe_gemm'?"),
         ("components.pe_math.impl=test.pe_mat", "components.pe_math.impl", " Did you mean 'test.pe_math'?"),
         ("components.pe_math.impl=test.arry", "components.pe_math.impl", " Did you mean 'test.array'?"),
-        ("components.pe_math.impl=test.hbm_ctr", "components.pe_math.impl", " See 'kernbench components'."),
+        ("components.pe_math.impl=test.hbm_ctr", "components.pe_math.impl", " See 'kernbench components'; "
+         "--plugin FILE.py, or a package that is installed, adds more."),
         ("overrides=[{match: 'sip0.cube*.pe0.pe_gemm', impl: test.pe_mat}]", "overrides.0.impl",
          " Did you mean 'test.pe_gemm'?"),
         ("overrides=[{match: 'sip0.*.hbm_ctrl0', impl: test.hbm_ct}]", "overrides.0.impl",
