@@ -9,6 +9,7 @@ from typing import Literal
 from attrs import frozen
 
 from kernbench_builtin.benches._blocks import columns_by_cube, rows_by_cube
+from kernbench_builtin.benches._room import halvings, queue_bytes, that_fits
 from kernbench_core.host import Runtime
 from kernbench_core.memory import Placement, Shard
 from kernbench_core.values.dtypes import itemsize
@@ -51,6 +52,14 @@ def halved(rows: int, cols: int, array: tuple[int, int], most: int) -> tuple[int
         else:
             cols = -(-cols // (2 * array[1])) * array[1]
     return max(1, rows), max(1, cols)
+
+
+def shrunk(rows: int, cols: int) -> Iterator[Span]:
+    """Yield the tile, and what it becomes by halving its longer side, down to one element."""
+    yield rows, cols
+    while rows * cols > 1:
+        rows, cols = (-(-rows // 2), cols) if rows >= cols else (rows, -(-cols // 2))
+        yield rows, cols
 
 
 QUEUED_OF_MANY = 6
@@ -154,14 +163,20 @@ class PeGrid:
         _, _, loose, down = min(map(worth, even))
         across = cubes * pes // down
         block = -(-m // (packages * down)), -(-n // across)
-        hands_over = min(down, across) > 1 and sum(block) * k * itemsize(dtype) > _FEW_BYTES
-        chosen, stays = _tile(rt, block, k, dtype, (high, wide), max(down, across) if hands_over else 1)
-        sizes = taken(tile, chosen)
+        wants = min(down, across) > 1 and sum(block) * k * itemsize(dtype) > _FEW_BYTES
         slots = rt.unit("pe_ipcq")
         room = slots.get("slot_bytes", 0) if slots.get("tier") == "tcm" else 0
-        copies = max(sizes[:2]) * sizes[2] * itemsize(dtype) > room
         mesh = (1, 1) if loose else (height, width)
-        return cls((m, n, k), packages, down, across, hands_over, mesh, sizes, stays, copies, dtype)
+
+        def grids() -> Iterator[PeGrid]:
+            for hands_over in (True, False) if wants else (False,):  # without room for queues, each loads its own
+                parts = max(down, across) if hands_over else 1
+                for chosen, stays in _tiles(rt, block, k, dtype, (high, wide), parts):
+                    sizes = taken(tile, chosen)
+                    copies = max(sizes[:2]) * sizes[2] * itemsize(dtype) > room
+                    yield cls((m, n, k), packages, down, across, hands_over, mesh, sizes, stays, copies, dtype)
+
+        return that_fits(rt, grids(), lambda grid: grid.held(queue_bytes(rt)))
 
     def site(self, pe: int) -> GridSite:
         """Return where a PE stands; the cubes of a package stand in the grid as they do in their mesh."""
@@ -212,6 +227,20 @@ class PeGrid:
         """How many steps ahead tiles are asked for: a round, or a few where there are no rounds."""
         return max(3, self.down, self.across) if self.hands_over else 3
 
+    def held(self, queue: int) -> int:
+        """Return what is in a scratchpad at once, in bytes, where a queue takes so many; of sums two lie in holes."""
+        (rows, cols, terms), size = self.tile, itemsize(self.dtype)
+        if self.stays:
+            return sum(self._block) * self.shape[2] * size + (4 * (self.queued + 4) + size) * rows * cols
+        down, across = (self.down, self.across) if self.hands_over else (1, 1)
+        parts, steps = max(down, across), self.ahead + self.queued
+        tall, wide = (
+            rows * (steps // parts * (parts // side) + min(steps % parts, parts // side)) + copied
+            for rows, side, copied in ((rows, across, self.copies * rows), (cols, down, self.copies * cols))
+        )
+        queues = 2 * queue if self.hands_over else 0
+        return queues + 4 * (SUMS + 2) * rows * cols + (tall + wide) * terms * size
+
     def placement_of_a(self, rt: Runtime) -> Mapping[str, Placement] | None:
         """Return where A lies: rows cut over packages and cubes, and K over a cube's PEs."""
         (m, _, k), (packages, cubes, pes) = self.shape, rt.mesh
@@ -238,26 +267,39 @@ class PeGrid:
         return -(-m // (self.packages * self.down)), -(-n // self.across)
 
 
-def _tile(
+def _tiles(
     rt: Runtime, block: Span, k: int, dtype: str, array: tuple[int, int], parts: int
-) -> tuple[tuple[int, int, int], bool]:
-    """Choose the tiles of a block of C, and say whether all its operands stay in the scratchpad.
+) -> Iterator[tuple[tuple[int, int, int], bool]]:
+    """Yield tiles of a block of C, the best first, and for each whether all its operands stay in the scratchpad.
 
     Where they are handed over (in more than one part), or do not fit into half of it, a tile is the whole block, halved
     until its sums fit into half of the scratchpad: operands come once for each tile. Where they stay, a tile is a
     sixteenth of the block, as only the last one's store has nothing to hide behind; but never less than a pass of
     the array. A step of a tile takes at least 128 cycles, and as many as its sum takes through the unit's port; what is
-    handed over fits into a slot of the queues.
+    handed over fits into a slot of the queues. The others are smaller, down to a pass, and where each PE loads its own
+    down to one element.
     """
     size, room = itemsize(dtype), rt.scratchpad_bytes // 2
-    stays = parts == 1 and sum(block) * k * size <= room
-    most = room // (4 * (QUEUED_OF_MANY + 2)) if stays else room // (4 * SUMS)
-    if stays:
-        most = min(most, max(block[0] * block[1] // 16, array[0] * array[1]))
-    rows, cols = halved(*block, array, most)
-    passes, unit = -(-rows // array[0]) * -(-cols // array[1]), rt.unit("pe_gemm")
+    for stays in (True, False) if parts == 1 and sum(block) * k * size <= room else (False,):
+        most = room // (4 * (QUEUED_OF_MANY + 2)) if stays else room // (4 * SUMS)
+        if stays:
+            most = min(most, max(block[0] * block[1] // 16, array[0] * array[1]))
+        rows, cols = 0, 0
+        for fewer in halvings(most):
+            if (rows, cols) != (tile := halved(*block, array, fewer)):
+                rows, cols = tile
+                yield (rows, cols, _depth(rt, tile, k, size, array, parts)), stays
+    if parts == 1:
+        for depth in halvings(_depth(rt, (rows, cols), k, size, array, parts)):
+            yield (rows, cols, depth), False
+        yield from (((*tile, 1), False) for tile in shrunk(rows, cols))
+
+
+def _depth(rt: Runtime, tile: Span, k: int, size: int, array: tuple[int, int], parts: int) -> int:
+    """Return how many terms a step of a tile has."""
+    passes, unit = -(-tile[0] // array[0]) * -(-tile[1] // array[1]), rt.unit("pe_gemm")
     port = float(unit.get("operand_bandwidth", math.inf)) / float(unit.get("clock", 1.0))
     depth = max(32, 128 // max(1, passes), math.ceil(4 * array[0] * array[1] / port))
     if parts > 1:
-        depth = min(depth, max(1, int(rt.unit("pe_ipcq").get("slot_bytes", 0)) // (max(rows, cols) * size)))
-    return (rows, cols, min(depth, -(-k // parts))), stays
+        depth = min(depth, max(1, int(rt.unit("pe_ipcq").get("slot_bytes", 0)) // (max(tile) * size)))
+    return min(depth, -(-k // parts))

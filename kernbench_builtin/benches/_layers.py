@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_builtin.benches._grid import SUMS, Span, Tiles, cut, halved, part, taken
+from kernbench_builtin.benches._grid import SUMS, Span, Tiles, cut, halved, part, shrunk, taken
+from kernbench_builtin.benches._room import halvings, queue_bytes, that_fits
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
 from kernbench_core.values.dtypes import itemsize, numpy_dtype
@@ -21,7 +22,10 @@ AHEAD = 3
 """Steps that tiles are loaded ahead."""
 
 GATHERS = 2
-"""In how many blocks a PE copies when it gathers, so that it stores one while it loads the next."""
+"""In how many blocks a PE copies at least when it gathers, so that it stores one while it loads the next."""
+
+EXTRA = 7
+"""Results in f32 that are there at once, at most, while a layer's activation is computed."""
 
 LEAST_BYTES = 32 << 10
 """What a PE loads at least for a step: enough to come at full rate."""
@@ -42,12 +46,13 @@ class ColumnBlocks:
 
     @classmethod
     def over(
-        cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: Tiles, weights: int = 1
+        cls, rt: Runtime, m: int, n: int, k: int, dtype: str, tile: Tiles, weights: int = 1, extra: int = 0
     ) -> ColumnBlocks:
         """Choose the group that computes soonest, of those the one that reads least from afar, and tiles for auto.
 
-        Those are the whole block of a PE, halved until its sums fit into half of the scratchpad, and as many terms as
-        give a 32nd of what it loads, from 32 KiB to a 32nd of the scratchpad.
+        Those are the whole block of a PE, halved until its sums fit into half of the scratchpad, and all that is there
+        into the whole, with `extra` results of what finishes a tile; and as many terms as give a 32nd of what it loads,
+        from 32 KiB to a 32nd of the scratchpad.
         """
         unit, size = rt.unit("pe_gemm"), itemsize(dtype)
         high, wide = int(unit.get("rows", 32)), int(unit.get("columns", 64))
@@ -59,11 +64,18 @@ class ColumnBlocks:
         group = min((group for group in range(1, rt.mesh[2] + 1) if rt.mesh[2] % group == 0), key=worth)
         rows, cols = -(-m // group), -(-n // (rt.n_pes // group))
         most = rt.scratchpad_bytes // 2 // (4 * SUMS * weights)
-        rows, cols = halved(rows, cols, (high, wide), most)
-        of_a_term = size * (rows + cols * weights)
-        most_terms = max(1, rt.scratchpad_bytes // 32 // of_a_term)
-        auto = rows, cols, min(most_terms, max(-(-k // 32), min(k, LEAST_BYTES // of_a_term)))
-        return cls((m, n, k), rt.n_pes, rt.mesh[2], group, taken(tile, auto))
+        sums = max(SUMS * weights, weights + extra) + 2  # room for two lies in holes between others
+
+        def sized(block: Span) -> tuple[int, int, int]:
+            of_a_term = size * (block[0] + block[1] * weights)
+            most_terms = max(1, rt.scratchpad_bytes // 32 // of_a_term)
+            return taken(tile, (*block, min(most_terms, max(-(-k // 32), min(k, LEAST_BYTES // of_a_term)))))
+
+        def held(tile: tuple[int, int, int]) -> int:
+            return 4 * sums * tile[0] * tile[1] + (AHEAD + 3) * size * (tile[0] + tile[1] * weights) * tile[2]
+
+        blocks = shrunk(*halved(rows, cols, (high, wide), most))
+        return cls((m, n, k), rt.n_pes, rt.mesh[2], group, that_fits(rt, map(sized, blocks), held))
 
     def steps(self, pe: int) -> Iterator[tuple[Span, Span, Span, bool]]:
         """Yield rows, columns and terms of each step of a PE, and whether it is the last one of its tile.
@@ -109,7 +121,20 @@ def product_alone(tl, sums):
     return sums
 
 
-def gather_kernel(x_ptr, y_ptr, M, N, cubes, pes, tl):
+@frozen
+class Gathers:
+    """The rows that a cube of so many fetches: a part of `rows`, in `count` blocks."""
+
+    rows: int
+    cubes: int
+    count: int
+
+    def block(self, cube: int, at: int) -> Span:
+        """Return one of a cube's blocks."""
+        return part(part((0, self.rows), self.cubes, cube), self.count, at)
+
+
+def gather_kernel(x_ptr, y_ptr, gathers, N, cubes, pes, tl):
     """Copy x to the copies of y in all cubes: this PE fills its own slice, with the columns that lie there.
 
     Of these it loads some rows and sends them to the PEs of its place in the package's other cubes, which do as much
@@ -118,18 +143,20 @@ def gather_kernel(x_ptr, y_ptr, M, N, cubes, pes, tl):
     cube, place = divmod(tl.program_id(0), pes)
     here, package = cube % cubes, cube - cube % cubes
     col, cols = part((0, N), pes, place)
-    blocks = [part(part((0, M), cubes, here), GATHERS, at) for at in range(GATHERS)]
-    loaded = [load_rows(x_ptr, block, col, cols, N, tl) for block in blocks]
-    for at in range(GATHERS):
+    blocks = [gathers.block(here, at) for at in range(gathers.count)]
+    loaded = [load_rows(x_ptr, block, col, cols, N, tl) for block in blocks[:GATHERS]]
+    for at in range(gathers.count):
         for step in range(cubes):
             sender, receiver = ((package + (here + way * step) % cubes) * pes + place for way in (-1, 1))
-            (row, rows), tile = part(part((0, M), cubes, sender // pes % cubes), GATHERS, at), loaded[at]
+            (row, rows), tile = gathers.block(sender // pes % cubes, at), loaded[0]
             if step and tile is not None:
                 tl.send(tile, receiver, wait=False)
             if step and rows and cols:
                 tile = tl.recv((rows, cols), x_ptr.dtype, sender)
             if rows and cols:
                 tl.store(y_ptr + row * N + col, tile, strides=(N, 1))
+        loaded.pop(0)
+        loaded += [load_rows(x_ptr, block, col, cols, N, tl) for block in blocks[at + GATHERS : at + GATHERS + 1]]
 
 
 def load_rows(ptr, block, col, cols, N, tl):
@@ -157,7 +184,17 @@ def gather(rt: Runtime, x: DeviceTensor, name: str) -> DeviceTensor:
     """
     rows, columns = x.shape
     y = rt.empty(x.shape, x.dtype, name=name, placement=in_each_cube(rt, columns, x.dtype))
-    rt.launch(gather_kernel, x, y, rows, columns, *rt.mesh[1:])
+    _, cubes, pes = rt.mesh
+    share = -(-rows // cubes)
+
+    def held(gathers: Gathers) -> int:
+        block = -(-share // gathers.count) * -(-columns // pes) * itemsize(x.dtype)
+        came = block + queue_bytes(rt) * (cubes - 1) if cubes > 1 else 0
+        return min(gathers.count, GATHERS + 1) * block + came
+
+    counts = (GATHERS, *(-(-share // most) for most in halvings(max(1, -(-share // GATHERS)))))
+    gathers = that_fits(rt, (Gathers(rows, cubes, count) for count in counts), held)
+    rt.launch(gather_kernel, x, y, gathers, columns, cubes, pes)
     return y
 
 
@@ -185,5 +222,6 @@ def launch_columns(
 ) -> None:
     """Launch y = finish(x @ w for each of some weights) on all PEs; `tile` are the extents along M, N, K."""
     (m, k), n = x.shape, y.shape[1]
-    deal = ColumnBlocks.over(rt, m, n, k, x.dtype, tile, len(w))
+    extra = 0 if finish is product_alone else EXTRA
+    deal = ColumnBlocks.over(rt, m, n, k, x.dtype, tile, len(w), extra)
     rt.launch(columns_kernel, x, list(w), y, n, k, deal, finish)

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Final, TypeVar
 
+from kernbench_builtin.benches._room import halvings, that_fits
 from kernbench_core.host import Runtime
 
 _Block = TypeVar("_Block")
 _Tile = TypeVar("_Tile")
 
 _CHUNK_BYTES: Final = 4 << 10
+#: Blocks of the scratchpad begin at multiples of so many bytes.
+LINE: Final = 64
 #: Of the time of an op of one cycle an element at most this part is its start-up.
 _START_UP: Final = 1 / 24
 
@@ -52,20 +55,32 @@ def asked_ahead(
         yield under_way.popleft()
 
 
-def memory_block(rt: Runtime, itemsize: int, share: int) -> int:
+def memory_block(rt: Runtime, itemsize: int, share: int, operands: int, ahead: int) -> int:
     """Choose a block, in elements, for a kernel that memory limits: as many bytes as a DMA keeps under way.
 
-    That is a chunk for each of its servers; a PE with `share` elements gets two blocks at least.
+    That is a chunk for each of its servers; a PE with `share` elements gets two blocks at least. It is halved until
+    there is room for those of each operand that are asked for, the one that is used and the one before.
     """
-    return max(1, min(int(rt.unit("pe_dma").get("servers", 8)) * _CHUNK_BYTES // itemsize, share // 2))
+
+    def held(block: int) -> int:
+        few = operands * share + block  # where all of a share is there at once
+        return itemsize * min(few, operands * (ahead + 2) * max(block, LINE // itemsize))
+
+    most = max(1, min(int(rt.unit("pe_dma").get("servers", 8)) * _CHUNK_BYTES // itemsize, share // 2))
+    return that_fits(rt, halvings(most), held, ", or a smaller -p ahead")
 
 
-def vector_block(rt: Runtime, held: int, row: int, share: int) -> int:
-    """Choose a block, in rows of `row` elements, for a kernel that the vector unit limits.
+def vector_block(rt: Runtime, itemsize: int, row: int, share: int, vectors: int = 0) -> int:
+    """Choose a block, in rows of `row` elements, for a kernel that the vector unit limits, and that holds `vectors`.
 
-    An op then takes 24 times its start-up, if the scratchpad has room for `held` bytes of each element, and
-    half of a PE's `share` of rows is as much.
+    An op then takes 24 times its start-up, if the scratchpad has room for 7 copies of each element in f32 and 4 of its
+    own, and half of a PE's `share` of rows is as much. A row at a time takes 3 in f32, one of which waits for its
+    store, and 3 of its own, with some small results, and a hole for one, beside vectors for two.
     """
+    wide, own = 3 + (share > 1) + (vectors > 0), vectors + max(1, min(share - 1, 3))
+    least = row * (4 * wide + itemsize * own) + 16 * LINE
+    that_fits(rt, (1,), lambda rows: rows * least, ", or a smaller -p cols")
+    held = 28 + 4 * itemsize
     unit, cpu = rt.unit("pe_math"), rt.unit("pe_cpu")
     start_up = unit.get("overhead", 10.0) + cpu.get("dispatch_overhead", 10.0)
     enough = unit.get("lanes", 128) * unit.get("clock", 1.0) * start_up / _START_UP

@@ -24,6 +24,7 @@ from attrs import frozen
 
 from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._models import MODELS, ModelName
+from kernbench_builtin.benches._room import halvings, that_fits
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, composite_tile, evenly
 from kernbench_builtin.sizes.decorator import sizes_from
@@ -253,10 +254,12 @@ def _tile(rt: Runtime, d: int) -> int:
     """Choose the rows of a tile: twice the longer side of the matrix unit, halved until everything fits.
 
     There are scores of two blocks and two copies of one in f32, weights in f16, three blocks of k and v, k turned, q,
-    and three sums.
+    and four sums.
     """
     unit = rt.unit("pe_gemm")
-    tile = 2 * max(int(unit.get("rows", 64)), int(unit.get("columns", 64)))
-    while tile > 1 and 18 * tile * tile + (7 * 2 + 2 * 2 + 3 * 4) * tile * d > rt.scratchpad_bytes:
-        tile = -(-tile // 2)
-    return tile
+    most = 2 * max(int(unit.get("rows", 64)), int(unit.get("columns", 64)))
+
+    def held(tile: int) -> int:
+        return 18 * tile * tile + (7 * 2 + 2 * 2 + 4 * 4) * tile * d
+
+    return that_fits(rt, halvings(most), held, ", or a smaller -p head_dim")

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from kernbench_builtin.benches._grid import BlockSize
 from kernbench_builtin.benches._layers import IN_EACH_CUBE
 from kernbench_builtin.benches._models import MODELS, ModelName
+from kernbench_builtin.benches._room import halvings, queue_bytes, that_fits
 from kernbench_builtin.benches._shared import read_back, require_divisor, require_positive
 from kernbench_builtin.benches._stream import asked_ahead, evenly
 from kernbench_builtin.benches.attention import LOG2_E, attention
@@ -145,20 +146,19 @@ def bench(
         heads: Heads of q; the model's by default.
         kv_heads: Heads of k and v, a divisor of heads; the model's by default.
         head_dim: Elements of a head; the model's by default.
-        tile_k: Keys in a tile; auto takes twice the columns of the matrix unit.
+        tile_k: Keys in a tile; auto takes twice the columns of the matrix unit, or what the scratchpad holds.
         dtype: Of the arrays.
     """
     shape = MODELS[model]
     heads = shape.heads if heads is None else heads
     kv_heads = shape.kv_heads if kv_heads is None else kv_heads
     d = shape.head_dim if head_dim is None else head_dim
-    tile_k = 2 * int(rt.unit("pe_gemm").get("columns", 64)) if tile_k == "auto" else tile_k
     require_positive(context=context, batch=batch, heads=heads, kv_heads=kv_heads, head_dim=d, tile_k=tile_k)
     require_divisor("kv_heads", kv_heads, "heads", heads)
     teams, rows = batch * kv_heads, heads // kv_heads
     groups = 1 if teams % rt.mesh[0] else rt.mesh[0]
     pes = rt.n_pes // groups
-    split = Split(teams, rows, context, pes, parts_of(pes, teams // groups, context, tile_k), tile_k)
+    split, ahead = _split(rt, Split(teams, rows, context, pes, pes, 0), teams // groups, tile_k, d * itemsize(dtype))
     queries = rt.operand(_flat(q), (teams * rows, d), dtype, name="q", placement=IN_EACH_CUBE)
     cache = [rt.tensor((teams * context, d), dtype, name=name, resident=True) if given is None
              else rt.operand(_flat(given), (teams * context, d), dtype, name=name)
@@ -166,7 +166,6 @@ def bench(
     o = rt.empty((teams * rows, d), dtype, name="o", placement=_beside(rt, teams * rows * d * itemsize(dtype), teams))
     queue = rt.unit("pe_ipcq")
     lent = queue.get("tier") == "tcm" and 4 * rows * d <= queue.get("slot_bytes", 0)
-    ahead = max(2, rt.scratchpad_bytes // 4 // (tile_k * d * itemsize(dtype)))
     rt.launch(decode_kernel, queries, *cache, o, split, d, d**-0.5, ahead, lent)
     read_back(rt, o, q, k, v)
     held = [tensor.snapshot() for tensor in (queries, *cache)]
@@ -180,16 +179,42 @@ def bench(
     return o
 
 
-def parts_of(pes: int, heads: int, context: int, tile_k: int) -> int:
+def _split(rt: Runtime, whole: Split, heads: int, tile_k: BlockSize, row_bytes: int) -> tuple[Split, int]:
+    """Choose blocks of keys, how many PEs share one of a group's heads, and how many blocks are asked for ahead.
+
+    So many PEs share it as have room for their queues. Besides these there are two tiles ahead and those of the
+    products in the unit's queue, with holes between them, the scores of all keys, two blocks of weights and four sums.
+    Of what is left, more tiles ahead may take a quarter of the scratchpad.
+    """
+    most = 2 * int(rt.unit("pe_gemm").get("columns", 64)) if tile_k == "auto" else tile_k
+    tiles = [tile for tile, _ in zip(halvings(most), range(4), strict=False)] if tile_k == "auto" else [most]
+
+    def held(split: Split) -> int:
+        keys = -(-split.context // split.parts) + 2 * split.tile_k
+        queues = (split.parts - 1) * queue_bytes(rt)
+        return queues + 9 * split.tile_k * row_bytes + 4 * split.rows * (keys + 2 * row_bytes)
+
+    choices = (
+        evolve(whole, parts=parts_of(whole.pes, heads, whole.context, tile, parts), tile_k=tile)
+        for parts in halvings(whole.pes)
+        for tile in tiles
+    )
+    split = that_fits(rt, choices, held, ", or a smaller -p context")
+    most, left = rt.scratchpad_bytes // 4, rt.scratchpad_bytes - held(split)
+    tile = split.tile_k * row_bytes
+    return split, min(max(2, most // tile), 2 + left // tile)
+
+
+def parts_of(pes: int, heads: int, context: int, tile_k: int, most: int) -> int:
     """Choose how many PEs share a head, so that the busiest has least to do; each has a block of its keys at least.
 
-    Putting a head together takes as long as some 4 blocks.
+    That is `most` PEs at most. Putting a head together takes as long as some 4 blocks.
     """
 
     def work(parts: int) -> int:
         return -(-heads // (pes // parts)) * (-(-context // parts) + 4 * tile_k)
 
-    return min(range(1, min(pes, -(-context // tile_k)) + 1), key=work)
+    return min(range(1, min(most, -(-context // tile_k)) + 1), key=work)
 
 
 def _flat(given: ArrayOrTensor | None) -> ArrayOrTensor | None:

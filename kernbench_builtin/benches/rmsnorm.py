@@ -78,7 +78,7 @@ def bench(
     cols = MODELS[model].hidden if cols is None else cols
     require_positive(tokens=tokens, cols=cols)
     share = -(-tokens // rt.n_pes)
-    block = vector_block(rt, 28 + 4 * itemsize(dtype), cols, share) if block == "auto" else block
+    block = vector_block(rt, itemsize(dtype), cols, share, 1) if block == "auto" else block
     require_positive(block=block)
     given = rt.operand(x, (tokens, cols), dtype, name="x")
     weight = rt.operand(w, (cols,), dtype, name="w", placement=IN_EACH_CUBE)

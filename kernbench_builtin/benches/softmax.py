@@ -67,7 +67,7 @@ def bench(
     """
     share = -(-rows // rt.n_pes)
     require_positive(rows=rows, cols=cols)
-    block = vector_block(rt, 28 + 4 * itemsize(dtype), cols, share) if block == "auto" else block
+    block = vector_block(rt, itemsize(dtype), cols, share) if block == "auto" else block
     require_positive(block=block)
     given = rt.operand(x, (rows, cols), dtype, name="x")
     y = rt.empty((rows, cols), dtype, name="y")

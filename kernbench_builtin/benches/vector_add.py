@@ -63,7 +63,7 @@ def bench(
         dtype: Of the arrays.
     """
     share = -(-n // rt.n_pes)
-    block = memory_block(rt, itemsize(dtype), share) if block == "auto" else block
+    block = memory_block(rt, itemsize(dtype), share, 2, ahead) if block == "auto" else block
     require_positive(n=n, block=block, ahead=ahead)
     given = y if x is None else x
     shape = (n,) if given is None else given.shape
@@ -95,7 +95,7 @@ def copy(
         dtype: Of the array.
     """
     share = -(-n // rt.n_pes)
-    block = memory_block(rt, itemsize(dtype), share) if block == "auto" else block
+    block = memory_block(rt, itemsize(dtype), share, 1, ahead) if block == "auto" else block
     require_positive(n=n, block=block, ahead=ahead)
     shape = (n,) if x is None else x.shape
     is_given = x is not None

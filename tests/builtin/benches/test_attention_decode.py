@@ -68,7 +68,7 @@ def test_every_key_is_dealt_once(heads, context, groups, pes, tile_k, data) -> N
 )
 def test_parts(pes, heads, context, parts) -> None:
     """A team for each head as long as there are PEs, and no part without a block of 16 keys."""
-    assert parts_of(pes, heads, context, 16) == parts
+    assert parts_of(pes, heads, context, 16, pes) == parts
 
 
 def test_wrong_parameters(run) -> None:

@@ -52,12 +52,13 @@ def test_blocks_fit_the_machine() -> None:
     """A chunk of 4 KiB for each server; 24 start-ups of 2 + 3 ns on 8 lanes of 2 GHz; the scratchpad; a share."""
     rt = machine(pe_dma={"servers": 3}, pe_math={"lanes": 8, "clock": 2.0, "overhead": 2.0},
                  pe_cpu={"dispatch_overhead": 3.0}, pe_fetch_store={"register_file": 4096})  # fmt: skip
-    assert memory_block(rt, 2, 1 << 20) == 3 * 4096 // 2
-    assert memory_block(rt, 2, 100) == 50
-    assert vector_block(rt, 16, 10, 1 << 20) == 24 * 5 * 16 // 10
-    assert vector_block(rt, 1024, 10, 1 << 20) == 1024 // 10
-    assert vector_block(rt, 16, 10, 40) == 20
-    assert vector_block(rt, 16, 1 << 20, 40) == 1
+    assert memory_block(rt, 2, 1 << 20, 2, 3) == 3 * 4096 // 2
+    assert memory_block(rt, 2, 100, 2, 3) == 50
+    assert vector_block(rt, 2, 10, 1 << 20) == 24 * 5 * 16 // 10
+    rt.scratchpad_bytes = 36000
+    assert vector_block(rt, 2, 10, 1 << 20) == 1000 // 10
+    assert vector_block(rt, 2, 10, 40) == 20
+    assert vector_block(rt, 2, 1500, 40) == 1
     assert composite_tile(rt, 16) == (8, 16)
     assert composite_tile(rt, 1000) == (1, 128)
 
