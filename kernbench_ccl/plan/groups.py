@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 CHOSEN_BY: Final = (
-    'slots, slot_bytes and tier in ccl.yaml, as dist.init_process_group(set=["defaults.slots=2"]) or kernbench ccl '
+    'slots, slot_bytes and tier in ccl.yaml, as dist.init_process_group(set=["defaults.tier={tier}"]) or kernbench ccl '
     "--config FILE has it"
 )
 """How a user chooses the slots of collectives."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _Key = tuple[int, int, Channel]
 """Which queue: the sender, the receiver and the channel."""
 
-CHOSEN_BY: Final = "slots, slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it"
+CHOSEN_BY: Final = "slots, slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.tier={tier} has it"
 """How the slots are chosen of a channel that does not say it."""
 
 _MOST_ROWS: Final = 6
@@ -210,13 +210,15 @@ class Queues(SharedPart):
         source, destination = (self._sites[pe].prefix for pe in key[:2])
         launch = self._kernels.launch_on(command.pe)
         need = format_bytes(slots * slot_bytes)
-        fewer = "fewer slots, " if slots > 1 else ""
-        others = " or ".join(other for other in TIERS if other != tier)
+        fits = fit.largest_hole // slot_bytes
+        fewer = f"at most {fits} slot{'s' if fits > 1 else ''}, " if fits else ""
+        others = [other for other in TIERS if other != tier]
+        chosen_by = (command.channel.chosen_by or CHOSEN_BY).replace("{tier}", others[-1])
         return (
             f"the queue from {source} to {destination}{launch and ', for '}{launch}, must find {need} for its slots "
             f"({slots} x {format_bytes(slot_bytes)}) in the {tier} there, of which {format_bytes(fit.free_bytes)} of "
             f"{format_bytes(fit.size)} are free (largest hole {format_bytes(fit.largest_hole)}); take {fewer}a smaller "
-            f"slot_bytes or another tier ({others}): {command.channel.chosen_by or CHOSEN_BY}.\n  It is first used by "
+            f"slot_bytes or another tier ({' or '.join(others)}): {chosen_by}.\n  It is first used by "
             f"{command.call} at {describe_site(command.site)}, at {format_time(self._env.now)}."
             + "".join(_held(fit))
         )

@@ -116,14 +116,15 @@ def test_slots_that_cannot_be_are_told() -> None:
 def test_slots_that_do_not_fit_name_their_queue(tier: str, memory: str, others: str) -> None:
     """First of all: between whom, in which launch, how many and how large, where, and what to do about it."""
     kernel = pass_on(1)
+    fits = {"2 MiB": "1 slot", "4 MiB": "4 slots", "2 GiB": "2048 slots"}[memory]  # of 2 MiB, 64 B hold a tile
     with pytest.raises(QueueOverflowError) as caught:
         run(kernel, *slots(slots=65536, slot_bytes="1 MiB", tier=tier))
     first, second, *_ = str(caught.value).splitlines()
     assert first == (
         f"the queue from sip0.cube0.pe0 to sip0.cube0.pe1, for the launch of 'kernel', called at {LAUNCH}, must find "
         f"64 GiB for its slots (65536 x 1 MiB) in the {tier} there, of which {memory} of {memory} are free "
-        f"(largest hole {memory}); take fewer slots, a smaller slot_bytes or another tier ({others}): slots, "
-        "slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it."
+        f"(largest hole {memory}); take at most {fits}, a smaller slot_bytes or another tier ({others}): "
+        f"slots, slot_bytes and tier of pe_ipcq, as --set components.pe_ipcq.params.tier={others.split()[-1]} has it."
     )
     line = f"{kernel.__code__.co_filename}:{kernel.__code__.co_firstlineno + 4}"
     assert second.startswith(f"  It is first used by tl.recv at {line}, at ")
@@ -148,8 +149,8 @@ def test_a_run_ends_with_the_first_slots_that_do_not_fit() -> None:
     assert first == (
         f"the queue from sip0.cube0.pe0 to sip0.cube0.pe2, for the launch of 'kernel', called at {LAUNCH}, must find "
         "1.5 MiB for its slots (3 x 512 KiB) in the tcm there, of which 511.9 KiB of 2 MiB are free (largest hole "
-        "511.9 KiB); take fewer slots, a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier "
-        "of pe_ipcq, as --set components.pe_ipcq.params.slots=2 has it."
+        "511.9 KiB); take a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier of pe_ipcq, as "
+        "--set components.pe_ipcq.params.tier=hbm has it."
     )
     line = f"{__file__}:{kernel.__code__.co_firstlineno + 1}"
     assert held == ["    1.5 MiB  queues", f"       64 B  tl.full f32 [16], born at {line}"]
