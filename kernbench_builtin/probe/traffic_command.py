@@ -87,7 +87,7 @@ def run(
     warm, measured = _cycles("--warmup", warmup, 0), _cycles("--measure", measure, 1)
     window = Window(warm, measured, warm + measured if drain is None else _cycles("--drain", drain, 0))
     flits, mean = packet_flits(packet, mesh.flit_bytes), None if burst is None else burst_length(burst)
-    display = ProgressDisplay(f"{traffic} traffic")
+    display = ProgressDisplay(f"{traffic} traffic", rows=not as_json)
     driven = TrafficSetup(
         mesh, shell.plugins.components, pattern, flits, window, number, mean, on_progress=display.update
     )

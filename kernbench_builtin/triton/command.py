@@ -114,7 +114,7 @@ def triton(
     topology = asked.pop("topology")
     cached, depends = asked.pop("cached", False), asked.pop("depends")
     program = Script(given[0], given[1:], is_module=module is not None)
-    display = ProgressDisplay(program.title, enabled=not quiet)
+    display = ProgressDisplay(program.title, enabled=not quiet, rows=not as_json)
     told = {"on_progress": display.update} if display.active else {}
     session = program.session(topology, {**asked, **told, "plugins": shell.plugins}, points)
 

@@ -108,7 +108,7 @@ def check(
     _check_networks(algorithms, networks, registry)
     found: list[Checked] = []
     began = time.perf_counter()
-    with _Display("beginning", enabled=not quiet) as display:
+    with _Display("beginning", enabled=not quiet, rows=not as_json) as display:
 
         def show_progress(what: str) -> None:
             display.title = what

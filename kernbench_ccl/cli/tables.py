@@ -77,7 +77,7 @@ class Table:
         """Print the table; return the exit code."""
         prints = redirect_stdout(sys.stderr) if self.as_json else nullcontext()
         title = f"{self.title}, choosing the algorithm"
-        with ProgressDisplay(title, enabled=not self.quiet) as display, prints:
+        with ProgressDisplay(title, enabled=not self.quiet, rows=not self.as_json) as display, prints:
             self.told_choice = _teller(display, title)
             self.prepare()
 

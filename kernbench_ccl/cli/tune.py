@@ -99,7 +99,7 @@ class _Tuning:
                 check_file(what, Path(path))
         made: list[MeasuredTimes] = []
         spread_of = self._shaken if self.options["shake"] else None
-        with ProgressDisplay("tuning", enabled=not self.options["quiet"]) as display:
+        with ProgressDisplay("tuning", enabled=not self.options["quiet"], rows=True) as display:
             sizes, jobs = self.options["sizes"], self.options["jobs"]
             tuner = MachineTuner(cells, sizes, self.plugins, jobs, _teller(display), spread_of)
             for entry in tuner.run():

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import FrameType, MappingProxyType, TracebackType
 from typing import Any, TextIO
 
@@ -28,16 +29,16 @@ _STREAMS = ("stdout", "stderr")
 class ProgressDisplay:
     """Draw progress while a run is under way; a context manager that shows nothing when `stream` is no terminal.
 
-    Whatever is printed to a terminal meanwhile stands above the line; where rows go into
-    a pipe whose reader prints them there, one may stand behind the line. `breakpoint()` takes the line away for the
+    Whatever is printed to a terminal meanwhile stands above the line. There is no line where `rows` are printed
+    meanwhile into a pipe: its reader may print them there, behind the line. `breakpoint()` takes the line away for the
     rest of the run, so that the debugger has the terminal.
     """
 
-    def __init__(self, title: str, stream: TextIO | None = None, *, enabled: bool = True) -> None:
+    def __init__(self, title: str, stream: TextIO | None = None, *, enabled: bool = True, rows: bool = False) -> None:
         self._began = self._updated = time.monotonic()
         self.stream = sys.stderr if stream is None else stream
         self.title = title
-        self.active = enabled and self.stream.isatty()
+        self.active = enabled and self.stream.isatty() and not (rows and Path("/dev/stdout").is_fifo())
         self._live: Any = None
         self.latest = Progress(0.0, 0, 0.0)
         self._hook: Callable[..., Any] | None = None

@@ -13,7 +13,7 @@ class SweepProgress(ProgressDisplay):
     """Counts the points that are over; those that were recorded before take no time."""
 
     def __init__(self, title: str, of: int, *, at_most: bool = False, enabled: bool = True) -> None:
-        super().__init__(title, enabled=enabled)
+        super().__init__(title, enabled=enabled, rows=True)
         self._words = "at most " if at_most else ""
         self._of, self._before, self._done, self._failed = of, 0, 0, 0
         self._since = time.monotonic()

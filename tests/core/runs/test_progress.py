@@ -185,6 +185,22 @@ def test_a_pipe_gets_rows_without_controls() -> None:
     assert "3 of 10 runs" in seen
 
 
+def streamed() -> int:
+    """Print rows while a display is open that knows of them."""
+    with ProgressDisplay("a table", rows=True) as display:
+        display.update(Progress(1e4, 4000, 0.5, 0.25))
+        click.echo("a row")
+    return 0
+
+
+def test_no_line_stands_beside_rows_that_a_reader_may_print_there() -> None:
+    """`… | tee FILE` prints rows in the same terminal, at a time that nobody knows."""
+    assert run_in_terminal(streamed, 80, piped=True) == ("", "a row\n")
+    seen, _ = run_in_terminal(streamed, 80)
+    assert "a table" in seen
+    assert screen(seen, 80) == ["a row"]
+
+
 @pytest.mark.parametrize(
     ("width", "line"),
     [
