@@ -11,13 +11,14 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
 from kernbench_core.callsite import machinery
 from kernbench_core.errors import KernbenchError, UsageError
-from kernbench_core.host.sources import Sources, read_sources
+from kernbench_core.host.sources import BENCH_FUNCTION, Sources, read_sources
 from kernbench_core.process.interrupt import INTERRUPTS
 
 if TYPE_CHECKING:
@@ -92,14 +93,15 @@ class Script:
         """Run it with its launches on the machine of a session that is not open; return its exit code.
 
         What it raises is told as Python tells it, on stderr, and the code is 1; a KernbenchError and interrupts are
-        raised on.
+        raised on. Raise UsageError for a file that has a bench, and launches nothing itself.
         """
+        found: Mapping[str, Any] = {}
         with self._as_main(), session:
             try:
                 if self.is_module:
                     runpy.run_module(self.name, run_name="__main__", alter_sys=True)
                 else:
-                    runpy.run_path(self.name, run_name="__main__")
+                    found = runpy.run_path(self.name, run_name="__main__")
             except SystemExit as stop:
                 if code := _code(stop):
                     session.failed(f"exit code {code}")
@@ -109,6 +111,11 @@ class Script:
             except BaseException as error:
                 session.failed(_print_traceback(error))
                 return 1
+        if not session.launches and _is_bench(found.get(BENCH_FUNCTION)):
+            raise UsageError(
+                f"{self.name!r} has a bench(rt, …), and launches nothing itself; run it by 'kernbench run "
+                f"{shlex.quote(self.name)}'."
+            )
         return 0
 
     @contextmanager
@@ -156,6 +163,11 @@ def run_recorded(recorded: RecordedProgram, make: MakeRun, plugins: Plugins) -> 
             f"{script.title} must launch kernels, as it did, and launched none; give it the files and variables that "
             "it read then."
         )
+
+
+def _is_bench(found: object) -> bool:
+    """Whether a function of the name takes what a bench does first."""
+    return isinstance(found, FunctionType) and found.__code__.co_varnames[: found.__code__.co_argcount][:1] == ("rt",)
 
 
 def _is_importable(module: str) -> bool:

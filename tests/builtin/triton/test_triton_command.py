@@ -169,6 +169,17 @@ def test_bad_command_lines(call: Call) -> None:
     assert json.loads(call("--json", "empty.py")[1])["notes"] == ["no kernel was launched: there is nothing to time"]
 
 
+def test_a_file_with_a_bench_is_one_of_another_command(call: Call) -> None:
+    """Where it launches nothing itself; a function of that name may also be the script's own."""
+    Path("my relu.py").write_text("def bench(rt, n: int = 4):\n    pass\n")
+    assert call("my relu.py") == (
+        2, "", "error: 'my relu.py' has a bench(rt, …), and launches nothing itself; run it by 'kernbench run 'my "
+        "relu.py''.\n",
+    )  # fmt: skip
+    Path("own.py").write_text("def bench(size):\n    pass\n")
+    assert call("own.py") == (0, "no kernel was launched: there is nothing to time\n", "")
+
+
 def test_a_module_is_run_with_all_that_is_behind_it(call: Call) -> None:
     """Options of its own that kernbench has as well are the module's."""
     code, out, _ = call("--topology", "tiny", "-m", "scale", "-q", "--json", "sys.exit(5)")
