@@ -10,8 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kernbench_builtin.explain.reported_rows import cell_text, column_names, column_title
 from kernbench_builtin.machines.figures.roofline import rate_text
-from kernbench_core.host.rows import Row, cell_text, column_names, column_title
+from kernbench_core.host.rows import Row
 from kernbench_core.process.terminal import shown
 from kernbench_core.runs.result import PHASES, RunResult
 from kernbench_core.runs.text_report import bare_table, shortened, show

@@ -24,16 +24,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         click.secho(line, bold=number == 0) if line else click.echo()
 
 
-def one_line_each(rows: Sequence[tuple[str, str]]) -> None:
-    """Print names and sentences, each pair in a line; a sentence that is too long ends at a word and with "…"."""
-    names, wide = max((len(shown(name)) for name, _ in rows), default=0), width()
-    for name, sentence in rows:
-        click.secho(f"{shown(name):<{names + GAP}}", bold=True, nl=False)
-        room, told = max(1, wide - names - GAP), shown_in_line(sentence)
-        cut = textwrap.shorten(told, room, placeholder=" …", break_on_hyphens=False)
-        click.echo(told if len(told) <= room else cut)
-
-
 def width() -> int:
     """Return how many characters a line has: those of the terminal, else COLUMNS, else 160."""
     from kernbench_core.runs.text_report import make_console

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import rich_click as click
 
 from kernbench_builtin.machines.cli.search import matching, nothing_found, tell_of_none
 from kernbench_core.cli.bench_view import parameter_lines, typed
-from kernbench_core.cli.columns import GAP, one_line_each, paragraph, table, width, wrapped
+from kernbench_core.cli.columns import GAP, paragraph, table, width, wrapped
 from kernbench_core.cli.option_types import completed_by
 from kernbench_core.cli.options import JSON, VERBOSE, with_parameters
 from kernbench_core.cli.shell import Shell
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 _MOST = 120
 """Characters of a line of prose; a wider one is hard to read."""
 PARAMETER_TITLES = ("parameter", "type (unit)", "default", "meaning")
+
+
+def one_line_each(rows: Sequence[tuple[str, str]]) -> None:
+    """Print names and sentences, each pair in a line; a sentence that is too long ends at a word and with "…"."""
+    names, wide = max((len(shown(name)) for name, _ in rows), default=0), width()
+    for name, sentence in rows:
+        click.secho(f"{shown(name):<{names + GAP}}", bold=True, nl=False)
+        room, told = max(1, wide - names - GAP), shown_in_line(sentence)
+        cut = textwrap.shorten(told, room, placeholder=" …", break_on_hyphens=False)
+        click.echo(told if len(told) <= room else cut)
 
 
 @click.command("list")

@@ -149,8 +149,8 @@ def test_a_run_ends_with_the_first_slots_that_do_not_fit() -> None:
     assert first == (
         f"the queue from sip0.cube0.pe0 to sip0.cube0.pe2, for the launch of 'kernel', called at {LAUNCH}, must find "
         "1.5 MiB for its slots (3 x 512 KiB) in the tcm there, of which 511.9 KiB of 2 MiB are free (largest hole "
-        "511.9 KiB); take a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier of pe_ipcq, as "
-        "--set components.pe_ipcq.params.tier=hbm has it."
+        "511.9 KiB); take a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier of pe_ipcq, "
+        "as --set components.pe_ipcq.params.tier=hbm has it."
     )
     line = f"{__file__}:{kernel.__code__.co_firstlineno + 1}"
     assert held == ["    1.5 MiB  queues", f"       64 B  tl.full f32 [16], born at {line}"]

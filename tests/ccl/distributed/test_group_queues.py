@@ -116,6 +116,6 @@ def test_slots_of_a_collective_that_do_not_fit_name_the_call_and_its_settings() 
     assert str(caught.value).splitlines()[0] == (
         f"the queue from sip0.cube0.pe0 to sip1.cube0.pe0, for all_reduce #0 of world, called at {line}, must find 5 "
         "MiB for its slots (5 x 1 MiB) in the tcm there, of which 2 MiB of 2 MiB are free (largest hole 2 MiB); take "
-        "at most 1 slot, a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier in ccl.yaml, as "
-        'dist.init_process_group(set=["defaults.tier=hbm"]) or kernbench ccl --config FILE has it.'
+        "at most 1 slot, a smaller slot_bytes or another tier (sram or hbm): slots, slot_bytes and tier in ccl.yaml, "
+        'as dist.init_process_group(set=["defaults.tier=hbm"]) or kernbench ccl --config FILE has it.'
     )

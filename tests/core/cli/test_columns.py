@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from kernbench_core.cli.columns import fitted, lines_of, one_line_each, wrapped
+from kernbench_core.cli.columns import fitted, lines_of, wrapped
 
 WORDS = st.text(alphabet="abc-_.=é|1", min_size=1, max_size=12)
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
@@ -101,23 +99,3 @@ def test_a_table_at_three_widths(wide: int, lines: Sequence[str]) -> None:
 def test_a_word_longer_than_a_line_is_a_line() -> None:
     assert wrapped("see double-buffered-loads now", 10, "  ", "  ") == ["  see", "  double-buffered-loads", "  now"]
     assert wrapped("", 10, "  ", "  ") == [""]
-
-
-@settings(max_examples=40)
-@given(rows=st.lists(st.tuples(WORDS, TEXTS), min_size=1, max_size=4), wide=st.integers(20, 90))
-def test_each_pair_is_a_line_that_is_cut_at_a_word(rows: list[tuple[str, str]], wide: int) -> None:
-    """A sentence that fits is whole; of another there are its first words, and "…"."""
-    told = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
-        patch.setattr("kernbench_core.cli.columns.width", lambda: wide)
-        one_line_each(rows)
-    lines = told.getvalue().splitlines()
-    at = max(len(name) for name, _ in rows) + 2
-    assert len(lines) == len(rows) and max(map(len, lines)) <= max(wide, at + 1)
-    for line, (name, sentence) in zip(lines, rows, strict=True):
-        assert line[:at].rstrip() == name
-        shown = line[at:]
-        whole = len(sentence) <= wide - at
-        assert shown == sentence if whole else shown.endswith("…")
-        words = shown.removesuffix("…").split()
-        assert words == sentence.split()[: len(words)]

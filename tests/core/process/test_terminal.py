@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kernbench_core.cli.shell import Shell
-from kernbench_core.host.rows import cell_text, column_title
 from kernbench_core.process.terminal import shown
-from kernbench_core.runs.text_report import ShowingConsole, make_console, show
+from kernbench_core.runs.text_report import ShowingConsole
 
 HOSTILE = "\x1b]0;title\x07\x1b[31m\x9b2J\r\u202eab\udc80"
 TEXT = r"\x1b]0;title\x07\x1b[31m\x9b2J\r\u202eab\udc80"
@@ -64,16 +63,6 @@ def test_a_console_shows_text_and_keeps_its_own_colours(colour: Literal["truecol
             written = written.replace(style, "")
         assert not any(map(acts, written))
         assert seen in written
-
-
-def test_columns_of_a_table_are_as_wide_as_what_is_shown() -> None:
-    """Rows that a bench reports are not cut off."""
-    stream = io.StringIO()
-    table = Table(column_title("a\x1b[5m"))
-    table.add_row(cell_text("a", "\x9b31m" * 4))
-    show(table, make_console(stream))
-    assert r"a\x1b[5m" in stream.getvalue()
-    assert r"\x9b31m" * 4 in stream.getvalue()
 
 
 def test_messages_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

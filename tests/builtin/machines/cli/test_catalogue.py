@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from kernbench_builtin.machines.cli.catalogue import one_line_each
 from kernbench_core.cli import main
 
 FILE = '''
@@ -146,3 +151,27 @@ def test_list_names_benches_and_parameters(toy: ModuleType, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["benches"][0]["params"][0] == {
         "name": "n", "type": "int", "required": False, "default": 3,
     }  # fmt: skip
+
+
+WORDS = st.text(alphabet="abc-_.=é|1", min_size=1, max_size=12)
+TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(st.tuples(WORDS, TEXTS), min_size=1, max_size=4), wide=st.integers(20, 90))
+def test_each_pair_is_a_line_that_is_cut_at_a_word(rows: list[tuple[str, str]], wide: int) -> None:
+    """A sentence that fits is whole; of another there are its first words, and "…"."""
+    told = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
+        patch.setattr("kernbench_builtin.machines.cli.catalogue.width", lambda: wide)
+        one_line_each(rows)
+    lines = told.getvalue().splitlines()
+    at = max(len(name) for name, _ in rows) + 2
+    assert len(lines) == len(rows) and max(map(len, lines)) <= max(wide, at + 1)
+    for line, (name, sentence) in zip(lines, rows, strict=True):
+        assert line[:at].rstrip() == name
+        shown = line[at:]
+        whole = len(sentence) <= wide - at
+        assert shown == sentence if whole else shown.endswith("…")
+        words = shown.removesuffix("…").split()
+        assert words == sentence.split()[: len(words)]
