@@ -36,6 +36,8 @@ _SLOW_SWEEP = 1 << 20
 """Largest size of the sweep where a model on the way, such as banks of a DRAM, is simulated burst by burst."""
 _SLOW_CHUNKS = 400
 """Chunks of a point under load there."""
+_GAP = 2
+"""Blanks between two columns."""
 _IN_SWEEP = re.compile(r"load (own HBM|(farthest|other) (cube|SIP))|host to HBM")
 
 
@@ -178,20 +180,18 @@ def _print(
     show(Group(*parts), console)
 
 
-def _table(*titles: str, widths: Sequence[int] | None = None) -> Table:
+def _table(*titles: str) -> Table:
     from kernbench_core.runs import bare_table
 
     table = bare_table()
     for index, title in enumerate(titles):
         left = not index or title == "binding"
-        wide = None if widths is None else widths[index]
-        table.add_column(title, justify="left" if left else "right", no_wrap=not left, overflow="fold", width=wide)
+        table.add_column(title, justify="left" if left else "right", no_wrap=not left, overflow="fold")
     return table
 
 
 def _transfers(alone: Sequence[MeasuredTransfer], wide: int) -> Table:
-    """Make a table of transfers, of which texts wrap at blanks where a line has so much room."""
-    from kernbench_core.cli.columns import GAP, fitted
+    """Make a table of transfers, whose first column leaves room for the longest name of the last."""
     from kernbench_core.units import format_time
 
     lone = [format_time(one.set_up_ns) if one.chunks == 1 else "-" for one in alone]
@@ -209,11 +209,11 @@ def _transfers(alone: Sequence[MeasuredTransfer], wide: int) -> Table:
         )
         for one, set_up in zip(alone, lone, strict=True)
     ]
-    columns = list(zip(titles, *rows, strict=True))
-    longest = [max(map(len, column)) for column in columns]
-    words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
-    least = [words[0], *longest[1:-1], words[-1]]
-    table = _table(*titles, widths=fitted(least, longest, wide - GAP * (len(columns) - 1)))
+    table = _table(*titles)
+    first, *rest, last = zip(titles, *rows, strict=True)
+    names, words = (max(len(word) for cell in column for word in cell.split()) for column in (last, first))
+    room = wide - names - sum(max(map(len, column)) + _GAP for column in rest) - _GAP
+    table.columns[0].width = max(words, min(max(map(len, first)), room))
     for row in rows:
         table.add_row(*row)
     return table
