@@ -10,7 +10,7 @@ import pytest
 import kernbench as kb
 from kernbench_builtin.explain.verdict import RunVerdict
 from kernbench_core.memory import Interleave, Shard
-from tests.builtin.explain.test_promises import gained, over, promised, ran, rules
+from tests.builtin.explain.promises import gained, over, promised, ran, rules
 
 LARGE = [(1 << 19,)] * 3
 
