@@ -44,6 +44,12 @@ def taken(given: Tiles, chosen: tuple[int, int, int]) -> tuple[int, int, int]:
     return m, n, k
 
 
+def smaller(given: Tiles) -> str:
+    """Say what may be given smaller where no tile fits: those that are not auto."""
+    names = [f"-p tile_{name}" for name, size in zip("mnk", given, strict=True) if size != "auto"]
+    return f", or a smaller {' or '.join(names)}" if names else ""
+
+
 def halved(rows: int, cols: int, array: tuple[int, int], most: int) -> tuple[int, int]:
     """Return the tile of at most so many elements that a block is halved to, by its longer side, in whole arrays."""
     while rows * cols > most and (rows > array[0] or cols > array[1]):
@@ -176,7 +182,9 @@ class PeGrid:
                     copies = max(sizes[:2]) * sizes[2] * itemsize(dtype) > room
                     yield cls((m, n, k), packages, down, across, hands_over, mesh, sizes, stays, copies, dtype)
 
-        return that_fits(rt, grids(), lambda grid: grid.held(queue_bytes(rt)))
+        if "auto" not in tile:
+            return next(grids())
+        return that_fits(rt, grids(), lambda grid: grid.held(queue_bytes(rt)), smaller(tile))
 
     def site(self, pe: int) -> GridSite:
         """Return where a PE stands; the cubes of a package stand in the grid as they do in their mesh."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from kernbench_builtin.benches._grid import SUMS, Span, Tiles, cut, halved, part, shrunk, taken
+from kernbench_builtin.benches._grid import SUMS, Span, Tiles, cut, halved, part, shrunk, smaller, taken
 from kernbench_builtin.benches._room import halvings, queue_bytes, that_fits
 from kernbench_core.host import ArrayOrTensor, DeviceTensor, Runtime
 from kernbench_core.memory import Interleave, Placement, Shard
@@ -75,7 +75,8 @@ class ColumnBlocks:
             return 4 * sums * tile[0] * tile[1] + (AHEAD + 3) * size * (tile[0] + tile[1] * weights) * tile[2]
 
         blocks = shrunk(*halved(rows, cols, (high, wide), most))
-        return cls((m, n, k), rt.n_pes, rt.mesh[2], group, that_fits(rt, map(sized, blocks), held))
+        chosen = that_fits(rt, map(sized, blocks), held, smaller(tile)) if "auto" in tile else taken(tile, (0, 0, 0))
+        return cls((m, n, k), rt.n_pes, rt.mesh[2], group, chosen)
 
     def steps(self, pe: int) -> Iterator[tuple[Span, Span, Span, bool]]:
         """Yield rows, columns and terms of each step of a PE, and whether it is the last one of its tile.
