@@ -13,10 +13,10 @@ from kernbench_core.errors import UsageError
     ("bench", "params", "kib"),
     [
         ("gemm", {"M": 256, "N": 256, "K": 160}, (64, 96, 256)),
-        ("gemm", {"K": 256}, (512,)),
+        ("gemm", {}, (512,)),
         ("gemm", {"M": 500, "N": 300, "K": 70}, (128,)),
         ("vector-add", {"n": 65536}, (64, 128, 256)),
-        ("vector-add", {"n": 131072, "ahead": 6}, (384,)),
+        ("vector-add", {"n": 524288, "ahead": 6}, (384,)),
         ("copy", {"n": 131072}, (64, 128)),
         ("mlp", {"tokens": 32, "hidden": 128, "ffn": 512}, (64,)),
         ("mlp", {"model": "gpt2", "tokens": 128, "hidden": 8, "ffn": 2048}, (64,)),
@@ -36,9 +36,9 @@ def test_a_product_without_room_for_queues_is_right(run) -> None:
 
 
 def test_a_gather_in_many_blocks_is_right(run) -> None:
-    """A PE's 16 KiB of the middle columns do not fit beside the queues of three other cubes."""
+    """A PE reads 32 KiB of the middle columns, which do not fit beside the queues of three other cubes."""
     sets = ("pe.tcm.capacity=80KiB", "components.pe_ipcq.params.slots=1")
-    sizes = {"model": "gpt2", "tokens": 128, "hidden": 16, "ffn": 512}
+    sizes = {"model": "gpt2", "tokens": 128, "hidden": 16, "ffn": 1024}
     assert run("mlp", "packages", options={"set": sets}, **sizes).verified
 
 
