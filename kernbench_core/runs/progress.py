@@ -29,9 +29,8 @@ _STREAMS = ("stdout", "stderr")
 class ProgressDisplay:
     """Draw progress while a run is under way; a context manager that shows nothing when `stream` is no terminal.
 
-    Whatever is printed to a terminal meanwhile stands above the line. There is no line where `rows` are printed
-    meanwhile into a pipe: its reader may print them there, behind the line. `breakpoint()` takes the line away for the
-    rest of the run, so that the debugger has the terminal.
+    What is printed to a terminal meanwhile stands above the line. None is shown where `rows` go into a pipe: its reader
+    may print them behind it. `breakpoint()` takes the line away for good, so that the debugger has the terminal.
     """
 
     def __init__(self, title: str, stream: TextIO | None = None, *, enabled: bool = True, rows: bool = False) -> None:
