@@ -331,6 +331,21 @@ def test_launches_at_the_same_time_count_once() -> None:
     assert found.kernel == f"multiplies, 2 launches and {share:.0%} of the time of all kernels: "
 
 
+def test_launches_without_any_op_have_a_verdict_too() -> None:
+    """Two at the same time, as for what a launch takes: no record has a template that says what it is."""
+
+    def nothing(tl: Any) -> None:
+        """Do nothing."""
+
+    def bench(rt: Any) -> None:
+        for _ in range(2):
+            rt.launch(nothing, wait=False)
+        rt.wait_all()
+
+    found = kb.run(bench, "tiny").part(RunVerdict)
+    assert found is not None and found.kernel_ns > 0
+
+
 def test_pages_and_cells_begin_with_it(tmp_path: Path) -> None:
     """Before any figure."""
     page = tmp_path / "page.html"
