@@ -35,7 +35,8 @@ ceil(n / columns); cycles = blocks * ceil(k / rate) + rows + columns - 2 + rows,
 rows + columns - 2 + rows) when not pipelined; bytes are the larger of operands and result of a command, 0 for a tile. \
 In a row of products: each enters at max(when the operands before it are in, arrival + overhead), is in \
 max(blocks * ceil(k / rate) / clock, bytes / operand_bandwidth) later, and out max((blocks * ceil(k / rate) + rows + \
-columns - 2 + rows) / clock, bytes / operand_bandwidth) after it enters; when not pipelined it enters when the one before it is out.
+columns - 2 + rows) / clock, bytes / operand_bandwidth) after it enters; when not pipelined it enters when the one \
+before it is out.
     Source: tt-isa-documentation, Wormhole tile: 4.1 TFLOP/s at 1 GHz = 2048 MACs per cycle; AWS Neuron docs, \
 Trainium: 47.5 TFLOP/s f32, 190 bf16 and f16, 380 int8, hence the rates 1/4, 1, 2; 8-bit floats as fast as int8: \
 NVIDIA H100 white paper, 989 TFLOP/s f16, 1979 f8; int16, int32, int64 and the overhead are unverified.

@@ -404,7 +404,8 @@ def _overlap(session: GraphEngine, launch: LaunchFigures) -> Overlap:
         np.isin(take(columns.component, rows), [number for number, name in units.items() if name.endswith(kind)])
         for kind in (".pe_dma", ".pe_ipcq")
     )
-    reads = np.array([template.sig[1] == "dma_read" for template in columns.templates], bool)[take(columns.template, rows)]
+    of_reads = np.array([template.sig[1] == "dma_read" for template in columns.templates], bool)
+    reads = of_reads[take(columns.template, rows)]
     keep = start < end
     works = keep & ~dma & ~queue
     late = late_among(start, end, keep & dma & reads, start[works].min() if works.any() else np.inf)
