@@ -149,15 +149,16 @@ def gather_kernel(x_ptr, y_ptr, gathers, N, cubes, pes, tl):
     for at in range(gathers.count):
         for step in range(cubes):
             sender, receiver = ((package + (here + way * step) % cubes) * pes + place for way in (-1, 1))
-            (row, rows), tile = gathers.block(sender // pes % cubes, at), loaded[0]
+            (row, rows), tile = gathers.block(sender // pes % cubes, at), loaded[at]
             if step and tile is not None:
                 tl.send(tile, receiver, wait=False)
             if step and rows and cols:
                 tile = tl.recv((rows, cols), x_ptr.dtype, sender)
             if rows and cols:
                 tl.store(y_ptr + row * N + col, tile, strides=(N, 1))
-        loaded.pop(0)
-        loaded += [load_rows(x_ptr, block, col, cols, N, tl) for block in blocks[at + GATHERS : at + GATHERS + 1]]
+        if gathers.count > GATHERS:  # else there is room for all of them
+            loaded[at] = tile = None
+            loaded += [load_rows(x_ptr, block, col, cols, N, tl) for block in blocks[at + GATHERS : at + GATHERS + 1]]
 
 
 def load_rows(ptr, block, col, cols, N, tl):
