@@ -21,7 +21,7 @@ class KernelUse:
     """Say how busy the busiest resource of a kind was while kernels ran, and over the run: shares of its capacity.
 
     `alike` is how many of its kind were used while kernels ran, `mean_utilisation` the mean over them; `busy_ns` is of
-    that time, of its `servers` together. `nbytes` is the payload that it took in that time, `run_nbytes` in the run.
+    that time, of its `servers` together. `nbytes` is the payload that passed it in that time, `run_nbytes` in the run.
     """
 
     name: str

@@ -32,7 +32,8 @@ class LaunchUse:
 
     It serves `servers` messages at once (a wire 1), and `busy_ns` is their busy time together, which may be longer than
     the launch. `alike` is how many resources of the kind were used then, and `mean_utilisation` the mean over them.
-    `nbytes` is the payload that entered a wire or channel in that time; units have none.
+    `nbytes` is the payload that passed a wire or channel in that time (about, where more is booked than that); units
+    have none.
     """
 
     name: str

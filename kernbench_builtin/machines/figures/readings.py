@@ -29,7 +29,7 @@ _MOST = 1 << 17
 
 @attrs.frozen(eq=False)
 class BusyInterval:
-    """Keep what happened in `span` ns: for how long wires of some `numbers` were busy (ns), and the bytes they took.
+    """Keep what happened in `span` ns: for how long wires of some `numbers` were busy (ns), and the bytes they moved.
 
     Messages `waited` for them, ns together. `units` are those that were busy, by their place among all, for
     `units_busy` ns.
@@ -69,10 +69,9 @@ class BusyReadings:
         self._intervals: list[BusyInterval] = []
         #: How many intervals there are, worked out or not.
         self.count = 0
-        #: What was worked out last: when, of each wire by its number its totals, of each unit its.
+        #: What was worked out last: when, of each wire by its number what counted until then, of units their totals.
         self._time = 0.0
-        self._busy, self._taken, self._carried = np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
-        self._waited = np.zeros(0)
+        self._busy, self._moved, self._waited = np.zeros(0), np.zeros(0, np.int64), np.zeros(0)
         self._unit_busy = np.zeros(len(units))
 
     def read(self, *, kept: bool, idle: bool) -> None:
@@ -113,40 +112,28 @@ class BusyReadings:
         pending, self._pending, self._rows = self._pending, [], 0
         wires = len(self._hardware.wires) + 1
         if len(self._busy) < wires:
-            for column in (self._busy, self._taken, self._carried, self._waited):
+            for column in (self._busy, self._moved, self._waited):
                 column.resize(wires, refcheck=False)
-        sizes = [len(each.numbers) for each in pending]
-        columns = ("numbers", "busy", "taken", "carried", "waited")
-        numbers, busy, taken, carried, waited = (
-            np.concatenate([getattr(each, name) for each in pending]) for name in columns
-        )
-        until = np.array([each.time for each in pending])
-        since = np.concatenate(([self._time], until[:-1]))
-        # rows of one wire together, as they came; few bits are sorted ten times faster
-        order = np.argsort(numbers.astype(np.min_scalar_type(wires)), kind="stable")
-        first = np.diff(numbers[order], prepend=0) != 0
-        before = [each[numbers] for each in (self._busy, self._taken, self._carried, self._waited)]
-        for was, now in zip(before, (busy, taken, carried, waited), strict=True):
-            was[order[1:]] = np.where(first[1:], was[order[1:]], now[order[:-1]])
-        end, begin = np.repeat(until, sizes), np.repeat(since, sizes)
-        grown = _busy_by(busy, taken, end) - _busy_by(before[0], before[1], begin)
-        moved, queued = carried - before[2], waited - before[3]
-        units = np.diff(np.stack([self._unit_busy, *(each.units for each in pending)]), axis=0)
-        at = 0
-        for reading, size, row, start in zip(pending, sizes, units, since.tolist(), strict=True):
+        for reading in pending:
+            numbers, row = reading.numbers, reading.units - self._unit_busy
+            counted, had, waited = self._busy[numbers], self._moved[numbers], self._waited[numbers]
+            busy, moved = _passed(reading, counted, had)
             if reading.kept:
-                rows, used = slice(at, at + size), np.flatnonzero(row)
-                span, busy_units = reading.time - start, row[used]
-                self._intervals.append(
-                    BusyInterval(span, reading.numbers, grown[rows], moved[rows], queued[rows], used, busy_units)
-                )
-            at += size
-        self._busy[numbers], self._taken[numbers], self._carried[numbers] = busy, taken, carried
-        self._waited[numbers] = waited
-        self._time, self._unit_busy = pending[-1].time, pending[-1].units
+                used = np.flatnonzero(row)
+                grown = (busy - counted, moved - had, reading.waited - waited)
+                self._intervals.append(BusyInterval(reading.time - self._time, numbers, *grown, used, row[used]))
+            self._busy[numbers], self._moved[numbers], self._waited[numbers] = busy, moved, reading.waited
+            self._time, self._unit_busy = reading.time, reading.units
 
 
-def _busy_by(busy: FloatArray, taken: FloatArray, time: FloatArray) -> FloatArray:
-    """Return for how long wires were busy until a time, as `Wire.busy_by` does."""
-    found: FloatArray = np.maximum(0.0, busy - np.maximum(0.0, taken - time))
-    return found
+def _passed(reading: _Reading, counted: FloatArray, had: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return for how long its wires were busy until a reading, and the bytes that passed, where so much had before.
+
+    Where a wire is booked beyond the time, it counts as busy from there until it is free, as in `Wire.busy_by`: what is
+    left is at most what was. Of the bytes that are new, as large a part has passed as of the busy time that is new.
+    """
+    ahead = np.maximum(0.0, reading.taken - reading.time)
+    busy = np.maximum(counted, reading.busy - ahead)
+    new = (reading.carried - had).astype(np.float64)
+    np.divide(new * (busy - counted), reading.busy - counted, out=new, where=busy < reading.busy)
+    return busy, had + new.astype(np.int64)

@@ -151,3 +151,37 @@ def test_time_at_work_is_filling_empty_cells_and_what_full_arrays_take(
     if bench == "gemm-stream":
         assert useful == pytest.approx(ideal, rel=1e-3)
     assert fill.lost == (fill.filling_ns + fill.unfilled_ns) / fill.busy_ns
+
+
+def load_in_turn(x: Any, tl: Any) -> None:
+    """Load one tile four times."""
+    for _ in range(4):
+        tl.load(x + tl.arange(0, 1024))
+
+
+@pytest.mark.filterwarnings("ignore:a UCIe port should reach")
+@pytest.mark.parametrize("launches", [1, 2])
+def test_what_is_booked_ahead_does_not_count_before_it_happens(plugins: Plugins, launches: int) -> None:
+    """A copy on a slow mesh is booked far ahead; the timeline has each message, and says what was busy by then."""
+
+    def bench(rt: Any) -> None:
+        z = rt.tensor((1024,), "f32", name="z")
+        for _ in range(launches):
+            rt.launch(load_in_turn, z, grid=(1,), wait=False)
+            rt.tensor((1 << 14,), "f32", name="y")
+        rt.wait_all()
+
+    result = kb.run(bench, "tiny", set={"cube.noc.bandwidth": "16 GB/s"}, timeline=True, plugins=plugins)
+    assert result.timeline is not None
+    activity = result.timeline.activity
+    gb_per_s = dict(zip(result.links["name"], result.links["gb_per_s"], strict=True))
+    counted = dict.fromkeys(gb_per_s, 0.0)
+    for launch in result.launches:
+        before = activity.edges_ns[:-1] < launch.ended_ns
+        for link in launch.links:
+            counted[link["name"]] += link["busy_ns"]
+            busy = activity.busy_ns[activity.places.index(link["name"])][before].sum()
+            assert link["busy_ns"] >= 0.0 and 0 <= link["bytes"] <= link["busy_ns"] * gb_per_s[link["name"]]
+            assert counted[link["name"]] <= busy + 0.01
+    first = {link["name"]: link for link in result.launches[0].links}["host->sip0.io0.pcie_ep"]
+    assert first["bytes"] == pytest.approx(first["busy_ns"] * 4096 / 71.09375, abs=1)

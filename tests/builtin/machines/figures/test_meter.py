@@ -141,13 +141,13 @@ def test_only_what_happens_between_start_and_end_is_busy() -> None:
     engine.run(bench)
     (figures,) = launches_of(engine)
     (use,) = (use for use in figures.busiest if use.kind == "hbm wire")
-    assert (use.name, use.utilisation, use.busy_ns, use.alike, use.nbytes) == (down, 1.0, 40.0, 1, 6400)
+    assert (use.name, use.utilisation, use.busy_ns, use.alike, use.nbytes) == (down, 1.0, 40.0, 1, 2560)
     links = {row.pop("name"): row for row in figures.links}
-    assert links[down] == {"kind": "hbm wire", "bytes": 6400, "busy_ns": 40.0, "utilisation": 1.0}
+    assert links[down] == {"kind": "hbm wire", "bytes": 2560, "busy_ns": 40.0, "utilisation": 1.0}
     assert up not in links
 
 
-def test_what_is_booked_for_later_is_busy_then_and_counts_where_it_was_booked() -> None:
+def test_what_is_booked_for_later_is_busy_and_counts_then() -> None:
     """Three launches in a row: a message of the first one is still on the wire in the second, which sends none."""
     engine = measured_engine(pes=1)
     wires = {wire.name: wire for wire in engine.hardware.wires}
@@ -168,8 +168,9 @@ def test_what_is_booked_for_later_is_busy_then_and_counts_where_it_was_booked() 
     one, two, three = launches_of(engine)
     found = [next(row for row in each.links if row["name"] == wire.name) for each in (one, two, three)]
     assert two.started_ns < one.started_ns + 180.0 < two.ended_ns
-    assert [row["bytes"] for row in found] == [11_520, 0, 640]
-    assert [row["busy_ns"] for row in found] == [40.0, one.started_ns + 180.0 - two.started_ns, 10.0]
+    busy = [40.0, one.started_ns + 180.0 - two.started_ns, 10.0]
+    assert [row["busy_ns"] for row in found] == busy
+    assert [row["bytes"] for row in found] == [64 * each for each in busy]
 
 
 @pytest.mark.parametrize("most", [1, 1 << 17])
@@ -178,14 +179,16 @@ def test_it_does_not_matter_when_readings_are_worked_out(monkeypatch: pytest.Mon
     monkeypatch.setattr(readings, "_MOST", most)
     engine = measured_engine(pes=2)
     wires = [wire for wire in engine.hardware.wires if "hbm_ctrl" in wire.name and "->" in wire.name]
-    booked: list[tuple[float, int, int]] = []
-    draw = Random(7)
+    passed: list[tuple[float, float, int]] = []
+    free, draw = [0.0] * len(wires), Random(7)
 
     def kernel(tl: ComponentBase, env: Environment) -> ProcessGenerator:
         for _ in range(3):
             at, nbytes = draw.randrange(len(wires)), 64 * draw.randrange(1, 9)
             wires[at].book(nbytes, env.now, env.now)
-            booked.append((env.now, at, nbytes))
+            start = max(free[at], env.now)
+            free[at] = start + nbytes / 64  # B/ns
+            passed.append((start, free[at], at))
             yield env.timeout(float(draw.randrange(1, 60)))
 
     def bench(rt: Any) -> None:
@@ -196,10 +199,11 @@ def test_it_does_not_matter_when_readings_are_worked_out(monkeypatch: pytest.Mon
 
     engine.run(bench)
     for launch in launches_of(engine):
-        wanted: dict[str, int] = {}
-        for time, at, nbytes in booked:
-            if launch.started_ns <= time < launch.ended_ns:
-                wanted[wires[at].name] = wanted.get(wires[at].name, 0) + nbytes
+        wanted: dict[str, float] = {}
+        for start, end, at in passed:
+            within = min(end, launch.ended_ns) - max(start, launch.started_ns)
+            if within > 0.0:
+                wanted[wires[at].name] = wanted.get(wires[at].name, 0.0) + within * 64
         links = {row["name"]: row["bytes"] for row in launch.links if row["bytes"] and row["kind"] == "hbm wire"}
         assert links == wanted
 
