@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 
 import attrs
 
-from kernbench_builtin.pages.timeline import FLOWS, Timeline, lanes_of, op_of, whole_ns
+from kernbench_builtin.pages.timeline import FLOWS, Timeline, at_whole_ns, lanes_of, op_of, whole_ns
 
 NS_PER_US: Final = 1000
 _PLACES: Final = 2
@@ -80,7 +80,7 @@ def _events(
     for counter in timeline.counters:
         thread = threads[counter.track, 0]
         name = json.dumps(f"{thread.name}: {counter.name} ({counter.unit})", ensure_ascii=False)
-        for time, value in zip(whole_ns(counter.times_ns), counter.values.tolist(), strict=True):
+        for time, value in at_whole_ns(counter):
             yield f'{{"ph":"C","name":{name},"pid":{thread.pid},"ts":{_us(time)},"args":{{"value":{_number(value)}}}}}'
 
 

@@ -16,7 +16,7 @@ from typing import IO, Any, Final, TypeAlias
 import numpy as np
 
 from kernbench_builtin.pages.exporters.protobuf import double, fixed64, integer, message, text, varint
-from kernbench_builtin.pages.timeline import LEVELS, Counter, Timeline, lanes_of, op_of, whole_ns
+from kernbench_builtin.pages.timeline import LEVELS, Counter, Timeline, at_whole_ns, lanes_of, op_of, whole_ns
 
 _Numbers: TypeAlias = np.ndarray[Any, Any]
 
@@ -186,7 +186,7 @@ def _arrows(timeline: Timeline) -> tuple[Mapping[int, bytes], Mapping[int, bytes
 def _values(counter: Counter, uuid: int) -> Iterator[bytes]:
     """Return the packets of a counter's values."""
     head = integer(_TYPE, _COUNTER) + integer(_TRACK, uuid)
-    for time, value in zip(whole_ns(counter.times_ns), counter.values.tolist(), strict=True):
+    for time, value in at_whole_ns(counter):
         shown = integer(_VALUE, int(value)) if value == int(value) else double(_DOUBLE, value)
         yield _packet(time, message(_EVENT, head + shown) + _OURS)
 

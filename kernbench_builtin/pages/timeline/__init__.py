@@ -11,6 +11,7 @@ from kernbench_core.package import door
 
 if TYPE_CHECKING:
     from kernbench_builtin.pages.timeline.activity import Activity as Activity
+    from kernbench_builtin.pages.timeline.counters import at_whole_ns as at_whole_ns
     from kernbench_builtin.pages.timeline.lanes import lanes_of as lanes_of
     from kernbench_builtin.pages.timeline.lanes import whole_ns as whole_ns
     from kernbench_builtin.pages.timeline.levels import LEVELS as LEVELS

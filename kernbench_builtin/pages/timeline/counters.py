@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from kernbench_builtin.pages.timeline.columns import Times
+from kernbench_builtin.pages.timeline.lanes import whole_ns
 from kernbench_builtin.pages.timeline.timeline import Counter
 
 _ALL_VALUES: Final = 200_000
@@ -37,6 +38,21 @@ def bandwidth(track: int, wires: Sequence[Passages], most: int) -> Counter:
         total += _carried(starts, ends, nbytes, edges)
     rates = np.diff(total) / np.diff(edges) * _NS_PER_S
     return Counter("bandwidth", "B/s", track, edges, np.append(rates, 0.0))
+
+
+def at_whole_ns(counter: Counter) -> list[tuple[int, float]]:
+    """Return the values of a counter with their times in whole ns; those of a bandwidth still sum to the bytes.
+
+    A bandwidth has one value per ns: what it moved before the next of these times, the last of which ends it.
+    """
+    if counter.name != "bandwidth" or len(counter.values) < 2:
+        return [*zip(whole_ns(counter.times_ns), counter.values.tolist(), strict=True)]
+    moved = np.append(0.0, np.cumsum(counter.values[:-1] * np.diff(counter.times_ns)))
+    times, first = np.unique(whole_ns(counter.times_ns), return_index=True)
+    if len(times) == 1:
+        times, first = np.append(times, times + 1), np.append(first, -1)
+    rates = np.diff(np.append(moved[first[:-1]], moved[-1])) / np.diff(times)
+    return [*zip(times.tolist(), [*rates.tolist(), float(counter.values[-1])], strict=True)]
 
 
 def _carried(starts: Times, ends: Times, nbytes: Times, edges: Times) -> Times:

