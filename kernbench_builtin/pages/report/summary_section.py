@@ -55,8 +55,7 @@ def _verdict(page: RunPage) -> Iterator[tuple[str, str, str]]:
     if verdict.get("share") is not None:
         yield "of the roof", f"{verdict['share']:.0%}", f"at least {format_time(verdict['roof_ns'])}"
     if used := max((each.get("pes", 0) for each in page.result.get("launches") or ()), default=0):
-        timeline = page.timeline
-        there = 0 if timeline is None else sum(track.kind == "kernel" for track in timeline.tracks)
+        there = sum(each["components"] for each in page.result.get("components") or () if each["kind"] == "pe_cpu")
         yield "PEs", f"{used:,}", f"of {there:,} run programs" if there >= used else "run programs"
 
 

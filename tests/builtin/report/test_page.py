@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+import kernbench_core as kb
 from kernbench_builtin.pages.report import RunPage, Section, render_report
 from kernbench_builtin.pages.report.ledger_section import LEDGER
 from kernbench_builtin.pages.report.run_section import RUN, command
@@ -68,6 +69,19 @@ def test_the_summary_tells_what_all_kernels_did_together() -> None:
     assert "<span>11.43 FLOP/B, in kernels</span>" in told
     for kernels in (None, {"roofline": None}):
         assert "achieved" not in SUMMARY.html(RunPage("r", result(kernels=kernels)))
+
+
+def test_pes_that_run_nothing_count_among_those_of_the_machine() -> None:
+    """With a timeline, which has no track of them, and without one."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        tl.load(x + tl.arange(0, 64))
+
+    run = kb.run(lambda rt: rt.launch(kernel, rt.zeros((64,)), grid=(2,)), "tiny", timeline=True)
+    assert run.timeline is not None and sum(track.kind == "kernel" for track in run.timeline.tracks) == 2
+    for timeline in (run.timeline, None):
+        told = SUMMARY.html(RunPage("r", run.to_json(), timeline=timeline))
+        assert "<dt>PEs</dt><dd><b>2</b><span>of 4 run programs</span>" in told
 
 
 def test_one_checked_tensor_is_told_as_one() -> None:
