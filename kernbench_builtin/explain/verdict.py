@@ -186,8 +186,9 @@ def verdict_of(session: GraphEngine) -> RunVerdict:
         return RunVerdict("", True, total, outline.kernel_ns, kernel=_named(outline), limiter=limiter)
     facts = None if long else facts_of(session)
     if facts is None:
-        kernel, limiter = _so_far(session)
-        return RunVerdict("", True, total, kernel=kernel, limiter=limiter)
+        (kernel, limiter), ended = _so_far(session), outline_of(session)
+        took = None if ended is None else ended[0].kernel_ns  # 0 of kernels that do nothing, which have no facts
+        return RunVerdict("", True, total, took, kernel=kernel, limiter=limiter)
     return RunVerdict(
         "", True, total, facts.kernel_ns, facts.roof.ns or None, _limit(facts.roof), _named(facts), limiter_of(facts),
         advise(facts),

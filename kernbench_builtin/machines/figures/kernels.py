@@ -83,7 +83,7 @@ class KernelFigures:
 
 
 def kernel_figures(hardware: Hardware, meter: LaunchMeter) -> KernelFigures | None:
-    """Return what all kernels of a run did together, None where none ran to its end."""
+    """Return what all kernels of a run did together, None where none ran to its end, or took any time."""
     span = sum(each.span for each in meter.intervals())
     if not span:
         return None

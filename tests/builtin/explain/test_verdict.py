@@ -270,6 +270,21 @@ def test_wrong_data_comes_first() -> None:
     assert found.lines[1].endswith("; no kernel ran to its end.")
 
 
+def test_a_kernel_that_does_nothing_ran_to_its_end() -> None:
+    """It took no time, as its launch says, and not none."""
+
+    def nothing(x: Any, tl: Any) -> None:
+        pass
+
+    def bench(rt: Any) -> None:
+        rt.launch(nothing, rt.zeros((64,)), grid=(1,))
+
+    result = kb.run(bench, "tiny")
+    found = result.part(RunVerdict)
+    assert found is not None and [each.time_ns for each in result.launches] == [found.kernel_ns] == [0.0]
+    assert found.lines[0] == "kernel 0 ns; data not verified."
+
+
 def test_wrong_ops_come_first_too() -> None:
     """What is computed anew in another way gives something else, whatever the data of tensors."""
     result = kb.run("vector-add", "tiny", {"n": 64}, verify_data=True)
