@@ -44,8 +44,8 @@ from kernbench_builtin.explain.intervals import late_among, time_of_any
 from kernbench_builtin.explain.roof import Roof, peaks_of, roof, work_on
 from kernbench_builtin.machines.figures.launch import LATE
 from kernbench_builtin.machines.figures.tables import kernels_of, launches_of
-from kernbench_core.host.timing import PHASES, phase_spans
-from kernbench_core.messages import MemoryMsg
+from kernbench_core.host.timing import PHASES, phases, phases_of
+from kernbench_core.messages import KernelLaunchMsg, MemoryMsg, MmuMapMsg
 from kernbench_core.oplog.spill import take
 
 if TYPE_CHECKING:
@@ -89,18 +89,18 @@ class Facts:
     addresses it does what is alike, at most, `longest` how long the longest op of each kind of unit took. Of
     `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
     which line's load in Triton does not go ahead of its loop ("" for all of them), why, and how many turns such a loop
-    has. `copied` is whether the host copied anything, `triton` whether kernels are Triton's, `reads` whether they read
-    elements into Python. `trips` are the parts of what chunks took in DMAs, so many `round_trips` with set-up,
-    translation and scratchpad, `own_trips` those of the slowest PE's loads, stores and both ("composite"), of which
-    `of_commands` is the share of the way of commands there and back, and `least_ns` what one takes there however little
-    it moves; `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes of it
-    that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one held, and
-    what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and how many
-    there are, of `message_bytes` on average.
+    has. `around_ns` is how long the host copied, and told MMUs, `triton` whether kernels are Triton's, `reads` whether
+    they read elements into Python. `trips` are the parts of what chunks took in DMAs, so many `round_trips` with
+    set-up, translation and scratchpad, `own_trips` those of the slowest PE's loads, stores and both ("composite"), of
+    which `of_commands` is the share of the way of commands there and back, and `least_ns` what one takes there however
+    little it moves; `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes
+    of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one
+    held, and what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and how
+    many there are, of `message_bytes` on average.
     """
 
     phases: dict[str, float]
-    copied: bool
+    around_ns: tuple[float, float]
     triton: bool
     reads: bool
     roof: Roof
@@ -266,8 +266,8 @@ def outline_of(session: GraphEngine) -> tuple[KernelOutline, list[LaunchFigures]
     times_of = {name: _together(found) for name, found in named.items()}
     kernel = max(times_of, key=times_of.__getitem__)
     own = named[kernel]
-    phases = _phases(session)
-    return KernelOutline(kernel, phases["kernel"], len(own), len(named), times_of[kernel], _added(own)), own
+    kernel_ns = phases(session.hardware.env.now, session.shared.requests)["kernel"]
+    return KernelOutline(kernel, kernel_ns, len(own), len(named), times_of[kernel], _added(own)), own
 
 
 def facts_of(session: GraphEngine) -> Facts | None:
@@ -282,8 +282,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     handle = handles[number]
     times = [end - handle.launch.started_ns[pe] for pe, end in handle.launch.ended_ns.items()]
     programs = np.zeros(len(session.hardware.layout.pes), np.int64)
-    for pe, own_programs in handle.launch.programs.items():
-        programs[pe] = len(own_programs)
+    programs[[*handle.launch.programs]] = [len(each) for each in handle.launch.programs.values()]
     names = [site.prefix for site in session.hardware.layout.pes]
     states = session.device.kernels.states.values()
     accesses = hbm_accesses(session)
@@ -295,8 +294,8 @@ def facts_of(session: GraphEngine) -> Facts | None:
     moved = moved_by(session, number, accesses, programs)
     stored = loads_of_stored(session, accesses, number, names.index(last.last))
     return Facts(
-        phases=_phases(session),
-        copied=any(isinstance(each, MemoryMsg) for each in session.shared.requests),
+        phases=phases(session.hardware.env.now, session.shared.requests),
+        around_ns=_copies_and_tables(session),
         triton=session.shared.places_arrays,
         reads=any(state.elements_read for state in states),
         roof=roof(peaks_of(session, sips), work_on(session, bytes_of)),
@@ -359,11 +358,14 @@ def _waiting(session: GraphEngine) -> tuple[str, str, float]:
     return line, why, 0.0 if line or not late else kernels.late_loads["turns", why] / late[line, why]
 
 
-def _phases(session: GraphEngine) -> dict[str, float]:
-    found = dict.fromkeys(PHASES, 0.0)
-    for begin, end, phase in phase_spans(session.hardware.env.now, session.shared.requests):
-        found[phase] += end - begin
-    return found
+def _copies_and_tables(session: GraphEngine) -> tuple[float, float]:
+    """Return for how long, in ns, no launch was under way and the host copied, or else told MMUs of tensors."""
+    now, spans = session.hardware.env.now, dict[str, list[tuple[float, float]]]()
+    for phase, kind in zip(PHASES, (KernelLaunchMsg, MemoryMsg, MmuMapMsg), strict=False):  # the first of all counts
+        own = (each for each in session.shared.requests if isinstance(each, kind))
+        spans[phase] = [(each.born, each.response.completed_ns if each.response else now) for each in own]
+    _, copies, tables, _ = phases_of(now, spans).values()
+    return copies, tables
 
 
 def _began(handle: LaunchHandle) -> float:

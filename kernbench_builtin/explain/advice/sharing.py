@@ -187,12 +187,12 @@ def in_turn(facts: Facts) -> Iterator[Advice]:
 
 
 def around(facts: Facts) -> Iterator[Advice]:
-    """Copies and launches that take longer than kernels."""
-    copies = facts.phases["host_to_device"] + facts.phases["device_to_host"]
-    share = copies / facts.total_ns if facts.total_ns else 0.0
-    if share > 0.4:
-        what = "host copies take" if facts.copied else "telling the device's page tables where tensors lie takes"
-        yield noted("copies", f"{what} {share:.0%} of the run, and none of the kernel's time", share)
+    """Copies, page tables and launches that take longer than kernels."""
+    copies, tables = (ns / (facts.total_ns or 1.0) for ns in facts.around_ns)
+    if copies + tables > 0.4:
+        took = {"host copies take": copies, "telling the MMUs of tensors takes": tables}
+        told = " and ".join(f"{what} {share:.0%}" for what, share in took.items() if share > LEAST)
+        yield noted("copies", f"{told} of the run, and none of the kernel's time", copies + tables)
     launch = facts.phases["launch"]
     if launch > facts.kernel_ns or (facts.launches > 3 and launch > 0.1 * facts.total_ns):
         than = "longer than the kernel" if launch > facts.kernel_ns else f"{launch / facts.total_ns:.0%} of the run"
