@@ -30,10 +30,14 @@ from kernbench_builtin.explain.advice.moving import (
 from kernbench_builtin.explain.advice.rule import FACT, LEAST, Advice, Rule
 from kernbench_builtin.explain.advice.sharing import around, atomics, idle_pes, in_sequence, in_turn, messages, uneven
 
+OF_LONGEST: Final[tuple[Rule, ...]] = (
+    idle_pes, uneven, not_ahead, moved_again, stored_before, small_transfers, small_tiles, small_ops, computed_again,
+    issue, atomics, messages, in_turn,
+)  # fmt: skip
+"""Those that look at the longest launch: they save a share of its time, and of that of launches alike."""
 RULES: Final[tuple[Rule, ...]] = (
-    idle_pes, uneven, far_data, not_ahead, moved_again, stored_before, between_launches, small_transfers, masked,
-    small_tiles, small_composites, hot_place, divisions, small_ops, by_hand, wide, computed_again, issue, atomics,
-    messages, in_turn, around, in_sequence,
+    *OF_LONGEST, far_data, between_launches, masked, small_composites, hot_place, divisions, by_hand, wide, around,
+    in_sequence,
 )  # fmt: skip
 """All of them, in no order."""
 OF_LAUNCHES: Final[tuple[Rule, ...]] = (
@@ -51,16 +55,19 @@ def advise(facts: Facts) -> tuple[Advice, ...]:
     rules = OF_LAUNCHES if facts.mixed else RULES
     moving = facts.above(max(facts.roof.hbm_ns, facts.roof.noc_ns))
     most = {rule: moving if rule in COMPUTE_LESS else facts.above_roof for rule in rules}
-    told = (_of_all(each, facts, most[rule]) for rule in rules for each in rule(facts))
+    seen = {rule: facts.of_longest if rule in OF_LONGEST else facts for rule in rules}
+    told = (_of_all(each, facts, most[rule], rule in OF_LONGEST) for rule in rules for each in rule(seen[rule]))
     kinds, found = ("kernel", "run", FACT), (each for each in told if each.gain >= LEAST)
     return tuple(sorted(found, key=lambda each: (kinds.index(each.about), -each.gain, each.rule)))
 
 
-def _of_all(each: Advice, facts: Facts, most: float) -> Advice:
-    """Return advice on the kernel that ran longest, with what it gains at `most`, of the time of all kernels."""
+def _of_all(each: Advice, facts: Facts, most: float, of_longest: bool) -> Advice:
+    """Return advice on the kernel, or launch, that ran longest, with what it gains at `most` of the time of all."""
     if each.about != "kernel":
         return each
-    gain, of_it = min(each.gain, most) * facts.part, f"about {each.gain:.0%} less time."
+    launches, gain = facts.in_launches(each.gain) if of_longest else (facts.launches, each.gain)
+    gain, of_it = min(gain, most) * facts.part, f"about {each.gain:.0%} less time."
     of_all = f" of all kernels, in {facts.kernel}" if facts.kernels > 1 else ""
+    of_all += f", in {launches} of {facts.launches} launches" if launches < facts.launches else ""
     told = each.sentence.replace(of_it, f"about {gain:.0%} less time{of_all}.")
     return attrs.evolve(each, sentence=told, gain=gain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -82,21 +83,21 @@ class Facts:
     `kernel` is the one that ran longest, with so many `launches`, of which any ran for `own_ns`, and its `path` over
     all of them; `last` of these is its longest launch, and `overlap` is of the PE that ended last there, with so many
     `own_programs`. `pes` have programs, `busy_pes` with those of launches at the same time, of `all_pes` in so many
-    `packages`; `programs` are those of the PE with most, and of all; launches that do not wait, and need not, are over
-    by `apart_ns` sooner, `more_work` is how much more the slowest PE had to do than the mean, from 0, `slower` how much
-    slower its units were; its units, by kind, were `at_work` for a share of `last`, for so many ns `on_elements`, and
-    `work` is what it did there; `loads_stored` says whether it loads what any PE stores there, `places` at how many
-    addresses it does what is alike, at most, `longest` how long the longest op of each kind of unit took. Of
-    `all_launches` some may read what others wrote: `hands_on`. `fill` says what arrays were at work for, `waiting`
-    which line's load in Triton does not go ahead of its loop ("" for all of them), why, and how many turns such a loop
-    has. `around_ns` is how long the host copied, and told MMUs, `triton` whether kernels are Triton's, `reads` whether
-    they read elements into Python. `trips` are the parts of what chunks took in DMAs, so many `round_trips` with
-    set-up, translation and scratchpad, `own_trips` those of the slowest PE's loads, stores and both ("composite"), of
-    which `of_commands` is the share of the way of commands there and back, and `least_ns` what one takes there however
-    little it moves; `queueing` says where they queued. `moved` is what went from and to HBM; `distinct` are the bytes
-    of it that a launch moves at least, in bursts that have so many `burst_bytes`. `scratchpad` is the most that one
-    held, and what it has. `collector` is the PE of `last` that sends and receives most messages, with how many, and how
-    many there are, of `message_bytes` on average.
+    `packages`; `programs` are those of the PE with most, and of all; launches `alike` do as much as `last` on as many
+    PEs; launches that do not wait, and need not, are over by `apart_ns` sooner, `more_work` is how much more the
+    slowest PE had to do than the mean, from 0, `slower` how much slower its units were; its units, by kind, were
+    `at_work` for a share of `last`, for so many ns `on_elements`, and `work` is what it did there; `loads_stored` says
+    whether it loads what any PE stores there, `places` at how many addresses it does what is alike, at most, `longest`
+    how long the longest op of each kind of unit took. Of `all_launches` some may read what others wrote: `hands_on`.
+    `fill` says what arrays were at work for, `waiting` which line's load in Triton does not go ahead of its loop (""
+    for all of them), why, and how many turns such a loop has. `around_ns` is how long the host copied, and told MMUs,
+    `triton` whether kernels are Triton's, `reads` whether they read elements into Python. `trips` are the parts of what
+    chunks took in DMAs, so many `round_trips` with set-up, translation and scratchpad, `own_trips` those of the slowest
+    PE's loads, stores and both ("composite"), of which `of_commands` is the share of the way of commands there and
+    back, and `least_ns` what one takes there however little it moves; `queueing` says where they queued. `moved` is
+    what went from and to HBM; `distinct` are the bytes of it that a launch moves at least, in bursts that have so many
+    `burst_bytes`. `scratchpad` is the most that one held, and what it has. `collector` is the PE of `last` that sends
+    and receives most messages, with how many, and how many there are, of `message_bytes` on average.
     """
 
     phases: dict[str, float]
@@ -117,6 +118,7 @@ class Facts:
     busy_pes: int
     all_pes: int
     packages: int
+    alike: tuple[LaunchFigures, ...]
     programs: tuple[int, int]
     own_programs: int
     apart_ns: float
@@ -193,6 +195,24 @@ class Facts:
         """The share of what chunks take in DMAs, but for translation, that is set-up and the way there and back."""
         together = sum(self.trips.values()) - self.trips["translation"]
         return sum(self.trips[part] for part in ("set_up", "propagation", "overhead")) / together if together else 0.0
+
+    @property
+    def of_longest(self) -> Facts:
+        """The same with the path of its longest launch alone."""
+        return attrs.evolve(self, launches=1, path=self.last.path, path_ns=sum(call.ns for call in self.last.path))
+
+    def in_launches(self, gain: float) -> tuple[int, float]:
+        """Return in how many launches, and of the time of all, what saves such a share of the longest gains.
+
+        Those alike that wait for the same save as much each, others take no longer than the longest then.
+        """
+        waited = [{(call.call, call.line, call.commands) for call in each.path} for each in (self.last, *self.alike)]
+        found = [
+            gain * each.time_ns if calls == waited[0] else each.time_ns - (1 - gain) * self.last.time_ns
+            for each, calls in zip(self.alike, waited[1:], strict=True)
+        ]
+        share = _together(self.alike) / (sum(each.time_ns for each in self.alike) * self.own_ns or 1.0)
+        return sum(ns > 0 for ns in found), share * sum(ns for ns in found if ns > 0)
 
     @property
     def part(self) -> float:
@@ -289,6 +309,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
     bytes_of = touched(session, accesses)
     at_least = sum(length(spans) for side in bytes_of for spans in side)
     sips = {sip for each in launches for sip in each.sips}
+    does = attrgetter("grid", "pes", "flops", "hbm_bytes")
     (more, slower), (hands_on, meet) = more_work(session, last), handed_on(bytes_of)
     trips, own_trips, of_commands = all_trips(session), *of_pe(session, last.last)
     moved = moved_by(session, number, accesses, programs)
@@ -312,6 +333,7 @@ def facts_of(session: GraphEngine) -> Facts | None:
         busy_pes=len({pe for each in session.shared.launches if _meet(each, last) for pe in each.launch.programs}),
         all_pes=len(handle.program.pes),
         packages=len({site.sip for site in handle.program.pes}),
+        alike=tuple(each for each in own if does(each) == does(last)),
         programs=(int(programs.max()), int(programs.sum())),
         own_programs=int(programs[names.index(last.last)]),
         apart_ns=0.0 if meet else apart(session, launches),

@@ -74,6 +74,7 @@ def _far_package(facts: Facts, saved: float) -> Iterator[Advice]:
         told += f", which is {min(1.0, moved.package_ns / moved.ns):.0%} of the time of these"
     rounds = math.ceil(facts.programs[1] * facts.packages / facts.all_pes) / max(facts.programs[0], 1)
     gain = 1 - rounds * (1 - saved)  # at least: what is not far takes less than so many times as long
+    gain = facts.in_launches(gain)[1]  # others may have more rounds
     shared = own_share(facts) < SHARED
     owned = not shared and moved.owned_package > moved.package / 2
     one = "one package (--device sip:0)" if facts.packages > 1 else "place tensors in the package of the device"

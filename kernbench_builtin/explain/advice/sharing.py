@@ -28,14 +28,21 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     pes = facts.all_pes // facts.packages if near else facts.all_pes
     several = facts.turns("atomic")[1] > _FEW  # one of each program is not divided among more of them
     atomics = facts.share("atomic") * (1 - facts.busy_pes / pes) if several else 0.0
-    gain = min(_divided(facts, pes / facts.busy_pes) + atomics, 1 - facts.busiest_place, facts.above_roof)
+    kept = facts.programs[1] > facts.pes  # programs are dealt to all PEs that may have them
+    rounds = math.ceil(facts.programs[1] * facts.busy_pes / facts.pes / pes)  # as launches at the same time have
+    whole = (1 - rounds / facts.own_programs) * (1 - facts.share("message") - facts.share("atomic"))
+    less = whole if kept else _divided(facts, pes / facts.busy_pes)
+    gain = min(less + atomics, 1 - facts.busiest_place, facts.above_roof)
     have = "has" if facts.busy_pes == 1 else "have"
     told = f"{facts.busy_pes} of {facts.all_pes} PEs {have} a program"
-    uneven = pes < 2 * facts.busy_pes  # and parts would lie badly in memory
+    uneven = pes < 2 * facts.busy_pes and not kept  # and parts would lie badly in memory
     in_line = _polls(facts) or (facts.share("atomic") > 0.3 and not several)  # more programs would wait longer
     if gain > 0.15 and not uneven and not in_line and not _loads_for_others(facts):
         change = f"cut the work into {pes} programs"
-        if near:
+        if kept:
+            change = "leave out pes= of rt.launch, or give it more PEs"
+            told = f"{facts.programs[1]:,} programs are on {facts.busy_pes} of {facts.all_pes} PEs"
+        elif near:
             change += ", on one package (--device sip:0)"
         elif not facts.triton and facts.moved.nbytes:
             change += ", and place tensors beside them (kb.Shard(…) what is theirs, kb.Replicate() what they share)"

@@ -285,3 +285,56 @@ def test_the_cause_of_a_composite_is_what_gains_more() -> None:
     before, walks, math = (ran(bench, set=sets) for sets in faster)
     assert gained(before, math) > gained(before, walks)
     assert before.limiter is not None and before.limiter.cause.startswith("for its math: pe_math is at work ")
+
+
+def loads_thrice(a: Any, b: Any, once: bool, tl: Any) -> None:
+    """Add up a block three times, loaded as often, or once."""
+    at, x = tl.program_id(0) * 1024, None
+    for _ in range(3):
+        x = tl.load(a + at, shape=(1024,)) if x is None or not once else x
+        tl.store(b + at, x)
+
+
+@pytest.mark.parametrize(("kernel", "rule"), [(loads_thrice, "moved-again"), (sums_in_turn, "in-turn")])
+def test_what_one_launch_of_several_does_worse_saves_of_its_time(kernel: Any, rule: str) -> None:
+    """Of five that do the same; where all do it worse, each saves as much, but for what the first finds cold."""
+
+    def verdict_of(*better: bool) -> RunVerdict:
+        def bench(rt: Any) -> None:
+            a, b = (rt.tensor((1 << 16,), "f32", name=name, resident=True) for name in "ab")
+            for each in better:
+                rt.launch(kernel, a, b, each)
+
+        return ran(bench)
+
+    none, one, every = verdict_of(*[False] * 5), verdict_of(False, *[True] * 4), verdict_of(*[True] * 5)
+    assert kept(promised(none, rule), gained(none, every)) and promised(none, rule) > gained(none, every) / 2
+    assert kept(promised(one, rule), gained(one, every))
+
+
+def in_parts(a: Any, b: Any, parts: int, tl: Any) -> None:
+    """Compute on so many parts of a program."""
+    for at in range(tl.program_id(0) * parts, (tl.program_id(0) + 1) * parts):
+        tl.store(b + at * 256, tl.exp(tl.load(a + at * 256, shape=(256,))))
+
+
+@pytest.mark.parametrize(
+    ("programs", "pes", "others"), [(4, [0, 1], 0), (8, [0, 1, 2], 0), (3, [1], 0), (8, [0, 1], 5)]
+)
+def test_programs_that_pes_keeps_from_others_need_no_cut(programs: int, pes: list[int], others: int) -> None:
+    """As many as there are PEs, or fewer, with other launches on all PEs or none, of which nothing is saved."""
+
+    def verdict_of(pes: list[int] | None) -> RunVerdict:
+        def bench(rt: Any) -> None:
+            a, b = (rt.tensor((1 << 15,), "f32", name=name, resident=True) for name in "ab")
+            rt.launch(in_parts, a, b, 4, grid=(programs,), pes=pes)
+            for _ in range(others):
+                rt.launch(in_parts, a, b, 7, grid=(4,))
+
+        return ran(bench)
+
+    before, after = verdict_of(pes), verdict_of(None)
+    [told] = (each for each in before.advice if each.rule == "idle-pes")
+    assert told.sentence.startswith(f"leave out pes= of rt.launch, or give it more PEs: {programs} programs are on ")
+    came = gained(before, after)
+    assert kept(told.gain, came) and told.gain > came - 0.03
