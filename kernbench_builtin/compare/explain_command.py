@@ -70,12 +70,14 @@ def _paths(launches: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _path(launch: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a table of what the time of a launch's slowest PE went to, the longest calls first."""
+    """Yield a table of what the time of a launch's slowest PE went to, by way of those that sent it messages."""
     from kernbench_core.units import format_time
 
     path: list[Mapping[str, Any]] = launch.get("path") or []
     whole = sum(each["ns"] for each in path)
-    yield f"slowest PE of {launch['kernel']}, {launch.get('last', '')}, {format_time(whole)}"
+    receives = any(each["unit"] == "pe_ipcq" and each["call"] != "tl.send" for each in path)
+    others = ", and those that it waits for" if receives else ""
+    yield f"slowest PE of {launch['kernel']}, {launch.get('last', '')}{others}, {format_time(whole)}"
     rows = [(f"{each['call']} {each['line']}".strip() or _NAMES[each["unit"]], each) for each in path[:_MOST]]
     width = max((len(name) for name, _ in rows), default=0)
     for name, each in rows:

@@ -40,8 +40,9 @@ class PathCall:
     """Say how much of the time of a launch's slowest PE, in ns, commands of one call took, and how many there were.
 
     That PE ended last: its time goes to the commands that it waited for, each from when it was sent or its unit
-    was free. `call` is as "tl.load", `unit` the kind of unit that serves it, `line` as "gemm.py:22"; all are "" for the
-    time of the PE's CPU, and but for `unit`, which is "late", for that until a launch began whose message came then.
+    was free; where it waits for a message, to those of the sender until it sent it. `call` is as "tl.load", `unit` the
+    kind of unit that serves it, `line` as "gemm.py:22"; all are "" for the time of the PE's CPU, and but for `unit`,
+    which is "late", for that until a launch began whose message came then.
     """
 
     call: str

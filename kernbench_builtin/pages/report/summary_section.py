@@ -51,7 +51,9 @@ def _verdict(page: RunPage) -> Iterator[tuple[str, str, str]]:
     verdict: Mapping[str, Any] = page.result.get("verdict") or {}
     if limiter := verdict.get("limiter"):
         what, lines = ", ".join(limiter["calls"]) or limiter["kind"], ", ".join(limiter["lines"])
-        yield "limiter", what, f"{limiter['share']:.0%} of the slowest PE's time{', ' if lines else ''}{lines}"
+        others = "the time of the slowest PE and those that it waits for"
+        whose = others if limiter.get("others") else "the slowest PE's time"
+        yield "limiter", what, f"{limiter['share']:.0%} of {whose}{', ' if lines else ''}{lines}"
     if verdict.get("share") is not None:
         yield "of the roof", f"{verdict['share']:.0%}", f"at least {format_time(verdict['roof_ns'])}"
     if used := max((each.get("pes", 0) for each in page.result.get("launches") or ()), default=0):

@@ -423,6 +423,38 @@ def test_paths_of_launches_that_are_alike_are_told_once(tmp_path: Path, capsys: 
     assert any("1 of 4 PEs has a program" in line for line in told)
 
 
+@pytest.mark.filterwarnings("ignore:the run in .* cannot be run again")
+@pytest.mark.parametrize("sends", [True, False])
+def test_what_a_sender_did_is_not_said_of_the_slowest_pe(
+    sends: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PE 1 only waits for a message of what PE 0 loads; without messages, its time is its own."""
+
+    def kernel(x: Any, tl: Any) -> None:
+        if tl.program_id(0) == 0 or not sends:
+            block = tl.load(x, shape=(8192,))
+            if sends:
+                tl.send(block, 1)
+        else:
+            tl.recv((8192,), "f32", 0)
+
+    def bench(rt: Any) -> None:
+        rt.launch(kernel, rt.tensor((8192,), "f32", name="x"), grid=(2,))
+
+    found = kb.run(bench, "tiny", data=False, out=tmp_path / "run", report=tmp_path / "page.html")
+    if sends:
+        assert not [op for op in found.ops if op["component"] == f"{found.launches[0].last}.pe_dma"]
+    assert main(["explain", str(tmp_path / "run")]) == 0
+    head = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("slowest PE of kernel, "))
+    page = (tmp_path / "page.html").read_text()
+    assert found.verdict.lines[1].startswith("the slowest PE and those that it waits for spend ") == sends
+    assert (", and those that it waits for, " in head) == sends
+    last = f"<p>The slowest PE, {found.launches[0].last}"  # as the page has the lines of this test, too
+    assert f"{last}{', and those that it waits for: where the' if sends else ': where its'} " in page
+    share = f"{found.verdict.limiter.share:.0%} of the"
+    assert f"<span>{share} {'time of the slowest PE and those that it waits for' if sends else 'slowest PE'}" in page
+
+
 def test_a_run_without_a_verdict_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It was made without the plug-in."""
     out = str(tmp_path / "o")
