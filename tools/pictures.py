@@ -181,8 +181,8 @@ def flow() -> str:
 PICTURE: Mapping[str, Callable[[], str]] = {
     "leaky_512": _timed("leaky", {"block": 512}, 2000),
     "leaky_4096": _timed("leaky", {"block": 4096}, 2000),
-    "matmul_waits": _timed("matmul", {"ahead": False}, 4000),
-    "matmul_ahead": _timed("matmul", {"ahead": True}, 4000),
+    "matmul_waits": _timed("tiled_matmul", {"ahead": False}, 4000),
+    "matmul_ahead": _timed("tiled_matmul", {"ahead": True}, 4000),
     "attention_first": _timed("attention", {}, 6000),
     "attention_ahead": _timed("attention", {"BK": 128, "ahead": True}, 6000),
     "what_if": _what_if,
