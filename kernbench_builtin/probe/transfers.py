@@ -6,7 +6,7 @@ nobody, and nothing of an earlier one is left behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,6 +27,7 @@ from kernbench_core.wording import brief
 if TYPE_CHECKING:
     from kernbench_core.component import ComponentBase
     from kernbench_core.engine import ComponentClasses
+    from kernbench_core.fabric import RoundTrip
 
 MEMORIES = ("hbm_ctrl", "sram", "pe_tcm")
 """Kinds of nodes that a transfer may lead to."""
@@ -54,7 +55,7 @@ class Resource:
 class MeasuredTransfer:
     """A lone transfer: `total_ns` as its source sees it, of which `fabric_ns` for its quickest chunk's round trip.
 
-    `bound_ns` is the least that a round trip of all bytes at once takes; `binding` the wire or channel that is
+    `bound_ns` is the least that the round trips of its chunks take in all; `binding` the wire or channel that is
     occupied longest. `exact` says that every model on the way claims to take no more than its bound when alone.
     """
 
@@ -218,6 +219,7 @@ class Prober:
         regions = (Region(self.base(case.memory), nbytes),)
         total = self._host(engine, case, regions) if case.source == naming.HOST else self._pe(engine, case, regions)
         trips = engine.hardware.round_trips.values()
+        binding = _binding(engine, lone_transaction(self, case, nbytes))
         path = self.path(case.source, case.memory)
         passed = [engine.hardware.components[node] for node in path[1:]]
         return MeasuredTransfer(
@@ -225,11 +227,11 @@ class Prober:
             nbytes,
             path,
             self._distance(case.source, case.memory),
-            formula_latency(engine.graph, engine.hardware.components, lone_transaction(self, case, nbytes)),
+            _least_ns(engine, trips, lone_transaction(self, case, nbytes), binding.busy_ns),
             total,
             min(trip.least_ns for trip in trips),
             engine.hardware.completed,
-            max(resources(engine, lone_transaction(self, case, nbytes)), key=lambda resource: resource.busy_ns),
+            binding,
             all(node.bound_is_exact and not node.run_style for node in passed),
         )
 
@@ -268,6 +270,32 @@ def lone_transaction(prober: Prober, case: Case, nbytes: int, *, offset: int = 0
 
 def _nothing(_: Transaction) -> None:
     """Ignore an answer that never comes."""
+
+
+def _least_ns(engine: GraphEngine, trips: Collection[RoundTrip], whole: Transaction, busy_ns: float) -> float:
+    """Return the least time of a transfer whose chunks made `trips` and occupy what is binding for `busy_ns` in all.
+
+    Some chunk comes to what is binding first, and some chunk goes on from there last: none of these ways is shorter
+    than the shortest of a chunk. A `whole` transfer at once takes as long where nothing stores it, and longer where a
+    node does: it stores one chunk while the next one is on the wire.
+    """
+
+    def alone_ns(transaction: Transaction) -> float:
+        return formula_latency(engine.graph, engine.hardware.components, transaction)
+
+    lone = [(alone_ns(_like(trip)), _binding(engine, _like(trip)).busy_ns) for trip in trips]
+    in_turn_ns = max(*(took for took, _ in lone), min(took - busy for took, busy in lone) + busy_ns)
+    return min(alone_ns(whole), in_turn_ns)  # the first is without the rounding of differences
+
+
+def _like(trip: RoundTrip) -> Transaction:
+    """Return a transaction like those that made the trip, not yet sent."""
+    return Transaction(trip.op, trip.regions, trip.total, trip.path, _nothing)
+
+
+def _binding(engine: GraphEngine, transaction: Transaction) -> Resource:
+    """Return what a transaction occupies longest."""
+    return max(resources(engine, transaction), key=lambda resource: resource.busy_ns)
 
 
 def resources(engine: GraphEngine, transaction: Transaction) -> Iterator[Resource]:

@@ -239,6 +239,25 @@ def test_slow_routers_are_no_fault(prober: Probers, overhead: str) -> None:
     check_probes(probing, [probing.measure(case, 4096) for case in probing.cases()])
 
 
+STORES = "components.router.params.store_and_forward=true"
+
+
+def test_chunks_that_are_stored_take_their_bound(prober: Probers) -> None:
+    """Beside the host's 50 ns: alike ones go through the stages of a way as through those of a pipeline."""
+    probing = prober("tiny", STORES)
+    for case in probing.cases()[:2]:
+        for nbytes in (4096, 1 << 16, 1 << 20):
+            one = probing.measure(case, nbytes)
+            assert one.total_ns - 50 == pytest.approx(one.bound_ns, rel=1e-4)
+        # a small one behind a large one comes as late as the large one, which is all that is sure
+        assert probing.measure(case, 4100).bound_ns == probing.measure(case, 4096).bound_ns
+
+
+def test_what_takes_no_set_up_is_not_below_its_bound_by_rounding(prober: Probers) -> None:
+    probing = prober("tiny", "components.host.params.overhead=0 ns")
+    check_probes(probing, [probing.measure(case, (1 << 16) + 64) for case in probing.cases()[:2]])
+
+
 def test_what_is_not_exact_is_not_measured_a_second_time() -> None:
     """Wider wires tell nothing where a refresh may come in between."""
     case = Case("load x", "read", "pe", "a.hbm_ctrl0")
