@@ -173,8 +173,8 @@ def _print(
     parts.append(
         Text(
             f"\nThe load is of random chunks of {format_bytes(chunk)}, as a share of what the binding wire or "
-            "channel carries. Checked: simulated >= bound (a lone chunk: equal to it beside its set-up), farther is "
-            "not faster, wider is not slower, the host does not read faster than it writes."
+            "channel carries. Checked: simulated >= bound (a lone chunk that is no PE's store: equal to it beside its "
+            "set-up), farther is not faster, wider is not slower."
         )
     )
     show(Group(*parts), console)
