@@ -173,8 +173,9 @@ def _print(
     parts.append(
         Text(
             f"\nThe load is of random chunks of {format_bytes(chunk)}, as a share of what the binding wire or "
-            "channel carries. Checked: simulated >= bound (a lone chunk that is no PE's store: equal to it beside its "
-            "set-up), farther is not faster, wider is not slower."
+            "channel carries. Each point is one sample, from an empty system with a fixed seed: of 2000 chunks, the "
+            "mean wait at 90% and 95% is uncertain by about 20% and 30%. Checked: simulated >= bound (a lone chunk "
+            "that is no PE's store: equal to it beside its set-up), farther is not faster, wider is not slower."
         )
     )
     show(Group(*parts), console)
