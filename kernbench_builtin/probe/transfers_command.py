@@ -174,8 +174,9 @@ def _print(
         Text(
             f"\nThe load is of random chunks of {format_bytes(chunk)}, as a share of what the binding wire or "
             "channel carries. Each point is one sample, from an empty system with a fixed seed: of 2000 chunks, the "
-            "mean wait at 90% and 95% is uncertain by about 20% and 30%. Checked: simulated >= bound (a lone chunk "
-            "that is no PE's store: equal to it beside its set-up), farther is not faster, wider is not slower."
+            "mean wait at 90% and 95% is uncertain by about 20% and 30%. Checked: simulated >= bound, and of lone "
+            "chunks: equal to it beside their set-up (but for stores of a PE), farther is not faster, wider is not "
+            "slower."
         )
     )
     show(Group(*parts), console)

@@ -196,7 +196,7 @@ class TestRules:
     def test_farther_is_not_faster(self, good: tuple[Prober, list[MeasuredTransfer]]) -> None:
         probing, measured = good
         own, _, far = measured[2:5]
-        quick = attrs.evolve(far, total_ns=500.0, chunks=2)
+        quick = attrs.evolve(far, total_ns=500.0)
         slow = attrs.evolve(own, total_ns=600.0)
         assert self.told(probing, [slow, quick]) == (
             "do not use this result: \"load farthest PE's HBM\" of 4 KiB took 500 ns, less than 'load own HBM' of 4 "
@@ -216,7 +216,7 @@ class TestRules:
 def test_a_model_that_is_faster_when_far_is_caught() -> None:
     """The rule is about distance, not about the order of the list."""
     case = Case("load x", "read", "pe", "a.hbm_ctrl0")
-    near = MeasuredTransfer(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), True)
+    near = MeasuredTransfer(case, 64, ("pe", "a"), 5.0, 20.0, 20.0, 20.0, 1, Resource("w", 1.0), True)
     far = attrs.evolve(near, case=attrs.evolve(case, name="load y"), distance_ns=9.0, total_ns=10.0)
 
     class Same(Prober):
@@ -238,12 +238,20 @@ def test_slow_routers_are_no_fault(prober: Probers, overhead: str) -> None:
 
 
 def test_slices_that_begin_elsewhere_in_their_interleave_are_no_fault(prober: Probers) -> None:
-    """The slice of the next PE begins within 2560 B: 4 KiB lie on its channels more evenly."""
+    """The slice of the next PE begins within 2560 B: 4 KiB lie on its channels more evenly; so may many chunks."""
     probing = prober("tiny", "components.hbm_ctrl.params.interleave_bytes=2560 B")
-    check_probes(probing, [probing.measure(case, 4096) for case in probing.cases()])
+    for nbytes in (4096, 100_000):
+        check_probes(probing, [probing.measure(case, nbytes) for case in probing.cases()])
 
 
 STORES = "components.router.params.store_and_forward=true"
+#: Chunks that are alike in size take unlike times on the channels, and the host adds none that would hide it.
+UNEVEN = (
+    "system.chunk_bytes=1 KiB",
+    "components.hbm_ctrl.params.interleave_bytes=1280 B",
+    "components.host.params.overhead=0 ns",
+    "cube.noc.bandwidth=10 GB/s",
+)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +259,7 @@ STORES = "components.router.params.store_and_forward=true"
     [
         (STORES,),
         (STORES, "components.hbm_ctrl.params.channel_bandwidth=3 GB/s"),
+        (STORES, *UNEVEN),
         ("components.pe_tcm.params.read_bandwidth=20 GB/s",),
         ("pe.links.data.bandwidth=60 GB/s",),
         ("components.router.impl=builtin.router_vc", "components.hbm_ctrl.params.channel_bandwidth=3 GB/s"),
@@ -290,7 +299,7 @@ def test_what_is_not_exact_is_not_measured_a_second_time() -> None:
         def measure(self, case: Case, nbytes: int, *, wider: float = 1.0) -> MeasuredTransfer:
             raise AssertionError
 
-    check_probes(Never(), [MeasuredTransfer(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 2, Resource("w", 1.0), False)])
+    check_probes(Never(), [MeasuredTransfer(case, 64, ("pe", "a"), 5.0, 1.0, 20.0, 20.0, 1, Resource("w", 1.0), False)])
 
 
 class TestLoad:
