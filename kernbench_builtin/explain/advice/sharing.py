@@ -29,8 +29,8 @@ def idle_pes(facts: Facts) -> Iterator[Advice]:
     several = facts.turns("atomic")[1] > _FEW  # one of each program is not divided among more of them
     atomics = facts.share("atomic") * (1 - facts.busy_pes / pes) if several else 0.0
     kept = facts.programs[1] > facts.pes  # programs are dealt to all PEs that may have them
-    rounds = math.ceil(facts.programs[1] * facts.busy_pes / facts.pes / pes)  # as launches at the same time have
-    whole = (1 - rounds / facts.own_programs) * (1 - facts.share("message") - facts.share("atomic"))
+    rounds = math.ceil(facts.programs[1] * facts.busy_pes / max(facts.pes, 1) / pes)  # as launches at one time have
+    whole = (1 - rounds / max(facts.own_programs, 1)) * (1 - facts.share("message") - facts.share("atomic"))
     less = whole if kept else _divided(facts, pes / facts.busy_pes)
     gain = min(less + atomics, 1 - facts.busiest_place, facts.above_roof)
     have = "has" if facts.busy_pes == 1 else "have"

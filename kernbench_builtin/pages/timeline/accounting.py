@@ -10,7 +10,7 @@ import numpy as np
 
 from kernbench_builtin.pages.timeline.activity import Activity, Intervals, joined, stretches
 from kernbench_builtin.pages.timeline.columns import Indices, Times
-from kernbench_builtin.pages.timeline.notes import USE, Notes, Readings, Rows, rows_of
+from kernbench_builtin.pages.timeline.notes import USE, NoteRows, Notes, Readings, rows_of
 
 if TYPE_CHECKING:
     from kernbench_core.engine.hardware import Hardware
@@ -85,7 +85,7 @@ def _wires(hardware: Hardware, channels_only: bool) -> Iterator[_Place]:
             yield _Place(wire.number, wire.name, 1, wire.busy_by(hardware.env.now), wire.waited_ns)
 
 
-def _used(kept: Rows, rows: Indices, least: int) -> Intervals:
+def _used(kept: NoteRows, rows: Indices, least: int) -> Intervals:
     """Return the times of places that said when they were; what is taken back counts less than nothing."""
     found = rows_of(kept, USE)
     place = rows[found["place"].astype(np.int64) - least]

@@ -49,7 +49,7 @@ MOST_PASSAGES: Final = 20_000_000
 _TIMES: Final = {"passages": "end_ns", "trips": "answered_ns", "busy": "until_ns", "waits": "until_ns"}
 
 
-class Rows(bytearray):
+class NoteRows(bytearray):
     """Rows of plain numbers, added by `rows.extend(rows.pack(…))`: a third of the time of an array's `extend`."""
 
     def __init__(self, columns: tuple[str, ...], numbers: bytes = b"") -> None:
@@ -73,8 +73,8 @@ class Notes:
         self.full_ns: float | None = None
         self._room = most * len(PASSAGE) * 8
         self.messages, self.programs = array("d"), array("d")  # whose numbers change
-        self.passages, self.trips, self.steps = Rows(PASSAGE), Rows(TRIP), Rows(STEP)
-        self.receipts, self.busy, self.waits = Rows(RECEIPT), Rows(USE), Rows(USE)
+        self.passages, self.trips, self.steps = NoteRows(PASSAGE), NoteRows(TRIP), NoteRows(STEP)
+        self.receipts, self.busy, self.waits = NoteRows(RECEIPT), NoteRows(USE), NoteRows(USE)
         #: What numbers stand for: ways of messages, senders, kernel lines, stacks of their numbers, launches.
         self.sorts: dict[str, int] = {}
         self.senders: dict[str, int] = {}
@@ -92,10 +92,10 @@ class Notes:
         found = copy(self)
         found.since = float(np.partition(begins, len(begins) - most)[len(begins) - most])
         for name, end in _TIMES.items():
-            rows: Rows = getattr(self, name)
+            rows: NoteRows = getattr(self, name)
             table = rows.table()
             kept = table[table[:, rows.columns.index(end)] > found.since]
-            setattr(found, name, Rows(rows.columns, kept.tobytes()))
+            setattr(found, name, NoteRows(rows.columns, kept.tobytes()))
         return found
 
     def number(self, msg: MsgBase) -> int:
@@ -139,7 +139,7 @@ class Notes:
         self.steps.extend(self.steps.pack(program, since, now, number, op))
 
 
-def rows_of(numbers: array[float] | Rows, columns: tuple[str, ...]) -> dict[str, Readings]:
+def rows_of(numbers: array[float] | NoteRows, columns: tuple[str, ...]) -> dict[str, Readings]:
     """Return the columns of rows that were appended to one run of numbers."""
     table = np.frombuffer(bytes(numbers)).reshape(-1, len(columns))
     return {name: np.ascontiguousarray(table[:, at]) for at, name in enumerate(columns)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kernbench_builtin.pages.timeline.assembly import assemble
 from kernbench_builtin.pages.timeline.instruments import NotingBridge, noting_wire
 from kernbench_builtin.pages.timeline.levels import LEVELS, check_level
-from kernbench_builtin.pages.timeline.notes import Notes, Rows
+from kernbench_builtin.pages.timeline.notes import NoteRows, Notes
 from kernbench_builtin.pages.timeline.timeline import Timeline, op_number
 from kernbench_core.kernel.queue_commands import RecvCmd
 from kernbench_core.messages import HostRequest, KernelLaunchMsg, Launch, MsgBase, Transaction
@@ -84,7 +84,7 @@ class TimelineRecorder:
         """Note when a message waited at a unit."""
         self._used(self._notes.waits, component, waited, until)
 
-    def _used(self, kept: Rows, component: ComponentBase, ns: float, until: float) -> None:
+    def _used(self, kept: NoteRows, component: ComponentBase, ns: float, until: float) -> None:
         notes = self._notes
         if self._units and until > notes.since and until - abs(ns) < notes.until:
             kept.extend(kept.pack(self._numbers[component], ns, until))
