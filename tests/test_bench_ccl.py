@@ -20,7 +20,8 @@ def test_small_jobs_are_right(capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
     for result in found["results"]:
         assert (result["wrong"], result["faults"], result["checked"]) == (0, [], True)
-        assert result["events"] > 500 and 0 < result["cpu_s"] < 60 and 20 < result["peak_mib"] < 1000
+        # a process that a large one starts begins with that one's peak, as the whole suite in one process is
+        assert result["events"] > 500 and 0 < result["cpu_s"] < 60 and result["peak_mib"] > 20
 
 
 def test_lines_replace_those_of_their_jobs_only() -> None:
