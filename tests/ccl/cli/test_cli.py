@@ -61,7 +61,7 @@ def test_rows_stand_whole_on_a_terminal_that_shows_progress(plugins, algo, monke
     words = ["all_reduce", *SMALLEST, "--ranks", "3", "--network", "switch", "-b", "1K", "-e", "2K", "--algo", algo]
     program = command("ccl", *words, plugins=plugins)
     shown = screen(run_in_terminal(program, 80)[0], 80)
-    monkeypatch.setattr("kernbench_ccl.cli.tables.ProgressDisplay", lambda title, enabled: Hidden(title, enabled=False))
+    monkeypatch.setattr("kernbench_ccl.cli.tables.ProgressDisplay", lambda title, **_: Hidden(title, enabled=False))
     plain = screen(run_in_terminal(program, 80)[0], 80)
     assert shown == plain
     assert [line.split()[0] for line in shown if line.split()[0].isdigit()] == ["1024", "2048"]
