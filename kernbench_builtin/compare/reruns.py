@@ -156,7 +156,8 @@ def _array_of(path: Path, name: str, entry: Mapping[str, str], trust: bool) -> A
         return file
     import numpy as np
 
-    return np.load(file, allow_pickle=False).view(numpy_dtype(entry["dtype"]))
+    numpy_dtype("bf16")  # from then on numpy knows all dtypes of ml_dtypes by their names
+    return np.load(file, allow_pickle=False).view(np.dtype(entry["dtype"]))
 
 
 def _inputs(path: Path, old: Manifest, bench: Bench, trust: bool, here: Path) -> Inputs:

@@ -21,7 +21,6 @@ from kernbench_core.engine.watchdog import Limits
 from kernbench_core.host.sources import BENCH_FUNCTION
 from kernbench_core.runs.options import RunOptions, command_options
 from kernbench_core.units import finite
-from kernbench_core.values.dtypes import dtype_name
 
 if TYPE_CHECKING:
     from kernbench_core.host.bench import Bench
@@ -191,7 +190,7 @@ def describe_params(values: Mapping[str, Any], given: Mapping[str, Any], *, copi
         if isinstance(given.get(name), str | Path):
             path = _portable(Path(given[name]))
             file = {**file, "given": path} if copied else {"file": path}
-        named = {"dtype": dtype_name(value.dtype)} if value.dtype.isbuiltin == _REGISTERED else {}
+        named = {"dtype": value.dtype.name} if value.dtype.isbuiltin == _REGISTERED else {}
         described[name] = {**file, "sha256": array_sha256(value), "shape": list(value.shape), **named}
     return described
 

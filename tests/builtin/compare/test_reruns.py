@@ -38,7 +38,7 @@ def test_a_rerun_gives_the_same_hash(toy: ModuleType, tmp_path: Path) -> None:
     assert toy.engines[-1].graph.data == {"system": {"sips": 2}}
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "float16"])
 def test_an_array_keeps_its_dtype(toy: ModuleType, tmp_path: Path, name: str) -> None:
     """Also one that numpy has only since ml_dtypes told it of that; the file is one that numpy alone can load."""
     made, path = np.arange(4).astype(np.dtype(getattr(ml_dtypes, name, name))), tmp_path / "mine.py"
