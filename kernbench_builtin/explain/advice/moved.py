@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: An address without these says in which unit it is.
 _OFFSET_BITS = 36
+#: Models of HBM that tell their burst; others may call anything by that name.
+_WITH_BURSTS: Final = ("builtin.hbm_ctrl", "builtin.hbm_ctrl_bank")
 #: A cube is numbered by its package above so many bits.
 _CUBE_BITS: Final = 32
 #: Bits of a page, which placement=kb.Interleave(4096) gives one place, and of an area that may have a place of its own.
@@ -164,8 +166,8 @@ def moved_by(
 
 def _burst(session: GraphEngine) -> int:
     """Return how many bytes HBM gives at least, 1 where its models do not tell."""
-    told = (getattr(each, "geometry", None) for each in session.hardware.components.values())
-    return max((int(geometry().burst_bytes) for geometry in told if geometry is not None), default=1)
+    units: Iterator[Any] = (each for each in session.hardware.components.values() if each.node.impl in _WITH_BURSTS)
+    return max((int(each.geometry().burst_bytes) for each in units), default=1)
 
 
 def _stored_before(session: GraphEngine, accesses: Sequence[HbmAccess], launch: int) -> tuple[int, int, int]:

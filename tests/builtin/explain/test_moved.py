@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernbench_builtin.explain.accesses import hbm_accesses
-from kernbench_builtin.explain.advice.moved import moved_by
+from kernbench_builtin.explain.advice.moved import _burst, moved_by
 from kernbench_builtin.machines.figures.launch import FiguresMeter
 from kernbench_core.host.session import GraphEngine
 from kernbench_core.memory import Interleave
@@ -82,3 +83,11 @@ def test_what_a_pe_loads_again_is_counted(plugins: Plugins, asked: list[list[tup
             back += not stores and tile in had
             had |= {tile} if stores else set()
     assert found.back == back * 2048
+
+
+def test_a_model_of_somebody_else_may_call_anything_geometry() -> None:
+    """A burst is one of HBM that kernbench knows; of others a byte counts by itself."""
+    node = SimpleNamespace(impl="acme.router")
+    components = {"r0": SimpleNamespace(node=node, geometry=(2, 3))}
+    session: Any = SimpleNamespace(hardware=SimpleNamespace(components=components))
+    assert _burst(session) == 1
