@@ -35,6 +35,8 @@ class EdgeKind(Enum):
     SCALE_UP = "scale_up"
     """link port <-> link port of another SIP, or <-> switch."""
 
+    __hash__ = object.__hash__  # Enum's is Python, and every edge's kind is looked up
+
 
 @frozen
 class Node:

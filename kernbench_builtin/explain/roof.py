@@ -172,7 +172,11 @@ def peaks_of(session: GraphEngine, sips: Collection[int]) -> Peaks:
         if node.pe is not None:
             units[node.kind] = units.get(node.kind, 0.0) + speeds[name]
     hbm = sum(_sustained(components[name]) for name in memories)
-    return Peaks(units, hbm, narrowest_cut(graph, memories, doors), narrowest_cut(graph, doors, memories))
+    cuts: dict[tuple[tuple[str, ...], ...], tuple[float, float]] = graph.kept.setdefault("narrowest cuts", {})
+    ends = tuple(memories), tuple(doors)
+    if ends not in cuts:
+        cuts[ends] = narrowest_cut(graph, memories, doors), narrowest_cut(graph, doors, memories)
+    return Peaks(units, hbm, *cuts[ends])
 
 
 def _sustained(memory: Any) -> float:
