@@ -47,9 +47,12 @@ def above_ceilings(hardware: Hardware) -> tuple[str, ...]:
 
 
 def _links(hardware: Hardware) -> Iterator[str]:
-    for kind, ceiling in LINKS.items():
-        rates = {f"{a}->{b}": edge.bandwidth for (a, b), edge in hardware.graph.edges.items() if edge.kind is kind}
-        yield from _furthest(rates, ceiling, "carries", format_bandwidth)
+    rates: dict[EdgeKind, dict[str, float]] = {kind: {} for kind in LINKS}
+    for edge in hardware.graph.edges.values():
+        if edge.kind in rates and edge.bandwidth > LINKS[edge.kind].most:
+            rates[edge.kind][f"{edge.src}->{edge.dst}"] = edge.bandwidth
+    for kind, found in rates.items():
+        yield from _furthest(found, LINKS[kind], "carries", format_bandwidth)
 
 
 def _stacks(hardware: Hardware) -> Iterator[str]:
