@@ -308,7 +308,7 @@ class Launch:
 
     __slots__ = (
         "arguments", "collective", "ended_ns", "grid", "injected_ns", "issued", "kernel", "known", "peers", "programs",
-        "started_ns", "steps", "target_start_ns", "watch",
+        "signature", "started_ns", "steps", "target_start_ns", "watch",
     )  # fmt: skip
 
     serves: ClassVar[str] = "pe_cpu"
@@ -328,6 +328,7 @@ class Launch:
         self.collective = collective
         self.injected_ns = 0.0
         self.target_start_ns: float | None = None
+        self.signature: Any = None  # how the kernel is called, from the first PE on that calls it
         self.watch: Callable[[int, tuple[int, int, int]], Callable[..., Any]] | None = None
         self.started_ns: dict[int, float] = {}
         self.ended_ns: dict[int, float] = {}

@@ -73,7 +73,8 @@ class KernelRunner:
                 f"{place}: kernel {self._kernel!r} must be a plain function, not one "
                 "with yield or async, which would never run; call tl.load and the rest directly."
             )
-        signature = by_keyword(inspect.signature(launch.kernel))
+        if launch.signature is None:
+            launch.signature = by_keyword(inspect.signature(launch.kernel))
         launch.started_ns[state.pe] = env.now
         state.launch, state.began = launch, state.issued
         state.runner = self
@@ -87,7 +88,7 @@ class KernelRunner:
             self.turn = turn
             if hazards is not None:
                 hazards.turned(state.pe, turn)
-            yield from self._run_program(env, launch, state, program, signature)
+            yield from self._run_program(env, launch, state, program)
         if hazards is not None:
             hazards.ended(launch, state.pe)
         state.runner = None
@@ -152,14 +153,13 @@ class KernelRunner:
         launch: Launch,
         state: PeState,
         program: tuple[int, int, int],
-        signature: inspect.Signature,
     ) -> _Steps:
         arguments: dict[str, Any] = {
             name: _as_argument(value, state.pe) for name, value in launch.arguments.items()
         }
 
         def body() -> None:
-            bound = inspect.BoundArguments(signature, arguments)
+            bound = inspect.BoundArguments(launch.signature, arguments)
             launch.kernel(*bound.args, **bound.kwargs)
 
         make = Bridge if launch.watch is None else launch.watch(state.pe, program)
