@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -53,10 +54,10 @@ def _read(entry_points: Callable[..., Any], _: tuple[Any, ...]) -> tuple[tuple[s
 
 def _known_of(point: Any) -> tuple[str, str]:
     """Return the name and version of an entry's distribution; where its install was cut short, the entry's name."""
-    try:
-        return point.dist.name or point.name, point.dist.version or "?"
-    except OSError:  # with importlib_metadata, there are none then
-        return point.name, "?"
+    said: Any = {}
+    with suppress(OSError):  # with importlib_metadata, there are none then
+        said = point.dist.metadata or said
+    return said.get("Name") or point.name, said.get("Version") or "?"
 
 
 def _state(place: str) -> tuple[str, int, int]:

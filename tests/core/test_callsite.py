@@ -87,4 +87,4 @@ def test_a_line_of_a_feature_is_no_users() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         feature["ask"](fails=True)
     assert describe_site(site_of_traceback(caught.value.__traceback__)) == f"{__file__}:{first + 7}"
-    assert len(user_traceback(caught.value).splitlines()) == 2
+    assert user_traceback(caught.value).count('  File "') == 1
