@@ -51,7 +51,8 @@ class Router:
             return self._way(source, destination, 0.0), False
         for bend in _BENDS:
             points = self._way(source, destination, bend)
-            if not any(_crosses(point, box) for point in _along(points) for box in others):
+            near = _near(points, others)
+            if not near or not any(_crosses(point, box) for point in _along(points) for box in near):
                 return points, bool(bend)
         return self.otherwise(source, destination), False
 
@@ -106,6 +107,16 @@ def _along(points: Sequence[Spot]) -> Iterable[Spot]:
             (ax, ay), (mx, my), (bx, by) = points
             u = 1 - t
             yield u * u * ax + 2 * u * t * mx + t * t * bx, u * u * ay + 2 * u * t * my + t * t * by
+
+
+def _near(points: Sequence[Spot], boxes: Iterable[Box]) -> list[Box]:
+    """Return the boxes that a way may cross: it stays between the outermost of its points."""
+    xs, ys = zip(*points, strict=True)
+    left, right, top, bottom = min(xs) - _MARGIN, max(xs) + _MARGIN, min(ys) - _MARGIN, max(ys) + _MARGIN
+    return [
+        box for box in boxes
+        if box.x < right and left < box.x + box.width and box.y < bottom and top < box.y + box.height
+    ]  # fmt: skip
 
 
 def _crosses(point: Spot, box: Box) -> bool:
