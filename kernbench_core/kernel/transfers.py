@@ -249,8 +249,8 @@ def within(
     low, high = offset.bounds()
     if low >= 0 and (high + 1) * item <= nbytes:
         return mask, None
-    first = offset.numpy() * item
-    reached = (first < 0) | (first + item > nbytes)
+    elements = offset.numpy()  # in bytes they may be more than 64 bits hold
+    reached = (elements < 0) | (elements >= nbytes // item)
     asked = np.ones((), bool) if mask is None else mask
     if asked.ndim and not offset.shape:
         return mask, None  # refused by who makes a transfer of it

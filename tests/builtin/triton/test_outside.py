@@ -54,6 +54,15 @@ def test_reads_give_poison_where_nothing_is(start: int, step: int, low: int, hig
     assert all(not each.writes for each in found.outside)
 
 
+@pytest.mark.parametrize("start", [1 << 62, -(1 << 63)])
+def test_reads_give_poison_however_far_outside_they_are(start: int) -> None:
+    """Elements that begin at byte 0 again, were 64 bits all that a byte's place has, are outside like any other."""
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    found = kb.launch(copy, x, y, start, 1, 0, 8, None, 8, topology="tiny", grid=(1,), oob="poison")
+    assert np.isnan(found.outputs["y"]).all()
+    assert [each.elements for each in found.outside] == [8]
+
+
 @pytest.mark.parametrize("dtype", NAMES)
 def test_poison_of_each_dtype(dtype: str) -> None:
     """NaN of floats, bytes 0xa5 of integers, True."""
