@@ -32,7 +32,7 @@ def rounded(value: Array, dtype: str) -> Array:
     """Round to a dtype: floats to the nearest, integers by cutting and wrapping; f8 stops at its greatest number."""
     target, greatest = dtypes.numpy_dtype(dtype), dtypes.info(dtype).greatest
     with np.errstate(all="ignore"):
-        if greatest is not None:
+        if greatest is not None and value.dtype != target:  # what is one of its infinities already stays one
             value = np.clip(value.astype(np.float64), -greatest, greatest)
         elif target.kind in "iu" and value.dtype.kind not in "iub":
             value = _wrapped_in_64_bits(value.astype(np.float64))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -51,6 +52,17 @@ def test_a_copy_that_changes_bits_is_found() -> None:
     copied(record, host(np.arange(4, dtype=np.float32)), host(np.array([0, 1, 2.5, 3], np.float32)))
     (failure,) = verify_ops(record.executor()).failures
     assert failure.endswith("1 of 4 elements differ; the worst is [2]: got 2.5, expected 2.0.")
+
+
+def test_infinities_of_an_8_bit_float_are_copied_as_they_are() -> None:
+    """Loads and moves keep them; only what is computed or cast stops at the greatest number."""
+    record = Recorder()
+    x = np.array([[np.inf, 1.0], [-np.inf, 2.0]], ml_dtypes.float8_e5m2)
+    copied(record, host(x), host(x.copy()))
+    turned = record.op("trans", [host(x)], (2, 2), "f8e5m2")
+    executor = record.executor()
+    assert verify_ops(executor).failures == ()
+    np.testing.assert_array_equal(executor.materialize(turned).astype(float), [[np.inf, -np.inf], [1, 2]])
 
 
 def test_a_snapshot_is_put_together_from_parts_alone() -> None:
