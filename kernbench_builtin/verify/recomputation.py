@@ -17,7 +17,9 @@ from kernbench_builtin.verify.operands import EPS, error_of_sum, met
 from kernbench_core.compute import functions
 from kernbench_core.compute.ops import OPS, Again, MathOp, Operands, op_of, type_rules
 from kernbench_core.compute.ops.record import MathFunction, Params
-from kernbench_core.compute.ops.second_way import Anew, comparable
+from kernbench_core.compute.ops.second_way import Anew, comparable, rounded
+from kernbench_core.compute.result_types import result_type
+from kernbench_core.values import dtypes
 from kernbench_core.values.arrays import Array
 
 
@@ -30,7 +32,7 @@ def anew(name: str, function: Any, params: Params, inputs: Sequence[Array]) -> A
             steps = params.get("epilogue") or ()
             later = {number for _, _, numbers, *_ in steps for number in numbers}
             own = [Anew(x) for number, x in enumerate(inputs) if number not in later]
-            return _stepped(math_anew(params["math_op"], params, own), steps, inputs)
+            return _stepped(_typed(params["math_op"], own), steps, inputs)
         if name in (functions.GEMM, functions.COMPOSITE_GEMM):
             return _gemm(params, inputs)
         if isinstance(function, functions.PluginFunction) and function.op is not None and function.op.again is not None:
@@ -49,10 +51,10 @@ def _gemm(params: Params, inputs: Sequence[Array]) -> Anew:
     total: Anew | None = None
     for number, k in enumerate(range(0, max(1, a.shape[1]), size)):
         part = _stepped(_product(a[:, k : k + size], b[k : k + size]), inner, inputs, tile=number)
-        total = part if total is None else _wrapped(math_anew("add", {}, [total, part]))
+        total = part if total is None else _typed("add", [total, part])
     assert total is not None
     if params.get("accumulate"):
-        total = _wrapped(math_anew("add", {}, [total, Anew(inputs[2])]))
+        total = _typed("add", [total, Anew(inputs[2])])
     found = _stepped(total, [step for step in steps if step[1] != "k_tile"], inputs)
     if params.get("layout_out") == "col_major":
         shape = found.value.shape
@@ -86,16 +88,18 @@ def _stepped(x: Anew, steps: Sequence[Sequence[Any]], inputs: Sequence[Array], t
         operands = [inputs[number][tile] if rest and rest[0] else inputs[number] for number in numbers]
         if kind == "dequant" or any(o.dtype.kind not in "iub" for o in operands):
             x = Anew(x.value.astype(np.float64), x.slack + EPS * np.abs(x.value))
-        x = _wrapped(math_anew(_STEPS.get(kind, kind), {}, [x, *map(Anew, operands)]))
+        x = _typed(_STEPS.get(kind, kind), [x, *map(Anew, operands)])
     return x
 
 
 _STEPS: Final = {"bias": "add", "scale": "mul", "dequant": "mul"}
 
 
-def _wrapped(x: Anew) -> Anew:
-    """Keep 32 bits of the integers of an accumulator."""
-    return Anew(x.value.astype(np.int32)) if x.whole else x
+def _typed(op: str, operands: Sequence[Anew]) -> Anew:
+    """Compute a math op; integers are of the dtype that it gives, as the next step finds them, and wrap."""
+    dtype = result_type(op, [dtypes.dtype_name(x.value.dtype) for x in operands])
+    made = math_anew(op, {"dtype": dtype}, operands)
+    return Anew(rounded(made.value, dtype)) if made.whole else made
 
 
 # Math ops --------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from ml_dtypes import finfo
 
-from kernbench_builtin.verify.recomputation import math_anew
-from kernbench_core.compute.functions import evaluate
+from kernbench_builtin.verify.recomputation import anew, math_anew
+from kernbench_core.compute.functions import COMPOSITE_MATH, composite_math, evaluate
 from kernbench_core.compute.ops import OPS
 from kernbench_core.compute.ops.second_way import Anew, rounded
 from kernbench_core.compute.result_types import result_type
@@ -86,3 +86,23 @@ def test_the_second_way_to_compute_obeys_the_rule_too(op: str) -> None:
         else:
             step = 2.0 ** -(finfo(numpy_dtype(dtype)).nmant)
             np.testing.assert_allclose(wide(got), wide(want), rtol=step, atol=0, err_msg=f"{left} {op} {right}")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "operand", "want"),
+    [
+        ("int8", "int8", [-57, -128, -1]),
+        ("int8", "int32", [-57, -128, -1]),
+        ("int8", "uint32", [2**32 - 57, 2**32 - 128, 2**32 - 1]),
+        ("uint8", "int8", [199, 128, 255]),
+        ("int32", "int8", [199, 128, -1]),
+        ("int64", "bool", [199, 128, 4]),
+    ],
+)
+def test_integers_of_a_composite_wrap_in_the_dtypes_of_its_steps(dtype: str, operand: str, want: list[int]) -> None:
+    """100 + 100 is -56 in int8 and 200 in int32, and less 1 either way: each step finds what the one before it gave."""
+    a, b, c = np.array([[100, 127, 3]]), np.array([[100, 1, 2]]), np.array([[1, 0, 1 if operand == "bool" else 6]])
+    inputs = [a.astype(dtype), b.astype(dtype), c.astype(operand)]
+    params = {"math_op": "add", "epilogue": (("sub", "output_tile", (2,)),), "dtype_out": "int64"}
+    assert composite_math(params, inputs).tolist() == [want]
+    assert rounded(anew(COMPOSITE_MATH, composite_math, params, inputs).value, "int64").tolist() == [want]
