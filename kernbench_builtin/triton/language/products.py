@@ -43,6 +43,11 @@ def _multiply(a: str, b: str) -> bool:
     return a == b or all(is_float(each) and info(each).itemsize == 1 for each in (a, b))
 
 
+def _adds(a: str, c: str) -> bool:
+    """Tell whether products of `a` may be added to `c`: integers to int32, f64 to itself, other floats to floats."""
+    return is_float(c) and (a == "f64") == (c == "f64") if is_float(a) else c == "int32"
+
+
 class ProductLanguage(NumberLanguage):
     """`dot`."""
 
@@ -77,7 +82,7 @@ class ProductLanguage(NumberLanguage):
         fits = len(x) == len(y) and x[:-2] == y[:-2] and x[-1] == y[-2] and _multiply(a.dtype, b.dtype)
         fits = fits and all(isinstance(each, Tensor) for each in (a, b))
         wanted = (*x[:-1], y[-1])
-        if fits and (c is None or (isinstance(c, Tensor) and c.shape == wanted and (c.dtype == "f64") == of_f64)):
+        if fits and (c is None or (isinstance(c, Tensor) and c.shape == wanted and _adds(a.dtype, c.dtype))):
             return
         given = f"{a.dtype} of shape {x} and {b.dtype} of shape {y}"
         sums = "" if c is None else f", added to {kind_of(c)} of shape {shape_of(c)}"

@@ -27,7 +27,7 @@ from kernbench_core.kernel.tl.shapes import (
     type_of_result,
 )
 from kernbench_core.kernel.tl.tensor import Tensor
-from kernbench_core.values.dtypes import dtype_of, is_float, itemsize
+from kernbench_core.values.dtypes import NAMES, dtype_of, is_float, itemsize
 from kernbench_core.wording import brief
 
 
@@ -50,6 +50,8 @@ def _less(x: Any, y: Any) -> Any:
     return y if x != x else x if y != y else min(x, y)
 
 
+_SUMS = {False: ("int32",), True: tuple(name for name in NAMES if is_float(name) and itemsize(name) <= 4)}
+"""To what products of integers, and of floats, may be added."""
 _ON_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": py.add, "sub": py.sub, "mul": py.mul, "div": py.truediv, "maximum": _greater, "minimum": _less,
 }  # fmt: skip
@@ -265,8 +267,7 @@ class MathLanguage(ShapeLanguage):
         """Multiply (m, k) by (k, n), adding `acc` if given; floats give `out_dtype`, integers int32.
 
         With `wait=False` the result is on its way; its first use waits, but not its use as `acc` of another product.
-        The precision hints are accepted and change nothing: products are exact to f32. ShapeError when shapes or dtypes
-        do not fit.
+        The precision hints change nothing: products are exact to f32. ShapeError when shapes or dtypes do not fit.
         """
         if not _fits(input, other, acc):
             self._refuse_dot(input, other, acc, f"tl.dot at {describe_site(call_site())}")
@@ -300,8 +301,8 @@ class MathLanguage(ShapeLanguage):
                 f"{a.shape[1]} and {b.shape[0]} must be equal."
             )
         raise ShapeError(
-            f"{here} must be given an accumulator of shape {(a.shape[0], b.shape[1])}, not {acc.shape}; make it that "
-            "size."
+            f"{here} must be given an accumulator of shape {(a.shape[0], b.shape[1])} and of "
+            f"{' or '.join(_SUMS[is_float(a.dtype)])}, not {acc.shape} of {acc.dtype}; make it so."
         )
 
 
@@ -339,8 +340,9 @@ def _fits(a: Any, b: Any, acc: Any) -> bool:
     if type(a) is not Tensor or type(b) is not Tensor:
         return False
     x, y = a.shape, b.shape
-    good = len(x) == 2 and len(y) == 2 and x[1] == y[0] and _multiply(a, b)
-    return good and (acc is None or (type(acc) is Tensor and acc.shape == (x[0], y[1])))
+    if len(x) != 2 or len(y) != 2 or x[1] != y[0] or not _multiply(a, b):
+        return False
+    return acc is None or (type(acc) is Tensor and acc.shape == (x[0], y[1]) and acc.dtype in _SUMS[is_float(a.dtype)])
 
 
 def method_of(op: MathOp) -> Callable[..., Any]:

@@ -89,6 +89,16 @@ def test_f64_meets_nothing_else(a: str, b: str, c: str | None, told: str) -> Non
     assert _refusal(body, np.zeros(1)).startswith(f"tl.dot must {told}")
 
 
+def test_stacks_of_integers_are_added_to_int32_alone() -> None:
+    """As matrices are: a sum in uint64 would come by way of floats."""
+
+    def body(tl: Any, *_: Any) -> None:
+        x = tl.zeros((2, 4, 4), tl.int8)
+        tl.dot(x, x, acc=tl.zeros((2, 4, 4), tl.uint64))
+
+    assert "added to uint64 of shape (2, 4, 4); reshape or cast them." in _refusal(body, np.zeros(1))
+
+
 def test_kernels_of_kernbench_refuse_f64() -> None:
     """By a sentence: whoever writes for the machine says by which unit."""
 

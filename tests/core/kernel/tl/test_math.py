@@ -182,7 +182,19 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
     "accumulator": (
         lambda f, tl: tl.dot(f, f.T, f),
         ShapeError,
-        "tl.dot at LINE must be given an accumulator of shape (6, 6), not (6, 8); make it that size.",
+        "tl.dot at LINE must be given an accumulator of shape (6, 6) and of f8e4m3 or f8e5m2 or f16 or bf16 or f32, "
+        "not (6, 8) of f32; make it so.",
+    ),
+    "accumulator of floats": (
+        lambda f, tl: tl.dot(f, f.T, tl.zeros((6, 6), "int32")),
+        ShapeError,
+        "tl.dot at LINE must be given an accumulator of shape (6, 6) and of f8e4m3 or f8e5m2 or f16 or bf16 or f32, "
+        "not (6, 6) of int32; make it so.",
+    ),
+    "accumulator of integers": (
+        lambda f, tl: tl.dot(f.to("int8"), f.T.to("int8"), tl.zeros((6, 6), "uint64")),
+        ShapeError,
+        "tl.dot at LINE must be given an accumulator of shape (6, 6) and of int32, not (6, 6) of uint64; make it so.",
     ),
     "batch": (
         lambda f, tl: tl.dot(f[None], f),
