@@ -39,8 +39,10 @@ def launch(kernel: Callable[..., object], *args: object, **given: Any) -> Result
 
     Each numpy array among the arguments, ml_dtypes' among them, becomes a tensor of the device that is called as the
     kernel's parameter, "rest[0]" inside a tuple or list; rows are dealt over the PEs, and the content is there when the
-    kernel starts. The caller's arrays stay as they are. Everything else is given to the kernel as it is. Without `grid`
-    there is one program per PE, as in `rt.launch`. The options are those of `kb.run` that need no bench.
+    kernel starts. An array that is given twice is one tensor, called as the first parameter; of arrays that share a
+    part of their memory each is a copy. The caller's arrays stay as they are. Everything else is given to the kernel as
+    it is. Without `grid` there is one program per PE, as in `rt.launch`. The options are those of `kb.run` that need no
+    bench.
 
     A function of a kind that a plug-in brings, as one that `triton.jit` decorated, is launched on a machine of its own,
     too, and has no `tl`; its `grid` may be a function of its arguments.
@@ -210,9 +212,14 @@ def _program(
     signature = kernel_signature(kernel)
 
     def program(rt: Runtime, /, **shown: object) -> None:
+        tensors: dict[object, DeviceTensor] = {}
+
         def placed(value: object, names: Callable[[], str]) -> object:
             def place(array: Array) -> DeviceTensor:
-                return rt.tensor(array, dtype_name(array.dtype), name=names(), resident=True)
+                name, memory = names(), (array.ctypes.data, array.shape, array.strides, array.dtype)
+                if memory not in tensors:
+                    tensors[memory] = rt.tensor(array, dtype_name(array.dtype), name=name, resident=True)
+                return tensors[memory]
 
             return replace_nested(value, np.ndarray, place)
 

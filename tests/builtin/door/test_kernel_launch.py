@@ -47,6 +47,20 @@ def ramp(n: int, kind: Any = np.float32) -> Any:
     return (np.arange(n) % 7 - 3).astype(kind)
 
 
+def test_an_array_that_is_given_twice_is_one_tensor() -> None:
+    """A kernel in place finds by one parameter what it stored by the other, as on any machine; a view is no other."""
+
+    def kernel(x: Any, y: Any, z: Any, rest: Any, tl: Any) -> None:
+        tl.store(y + tl.arange(0, 4), 5.0)
+        for out, at in ((z, x), (rest[1], rest[0])):
+            tl.store(out + tl.arange(0, 4), tl.load(at + tl.arange(0, 4)))
+
+    x, z, w = ramp(4), ramp(4), ramp(4)
+    outputs = launch(kernel, x, x[:], z, [x, w], grid=(1,)).outputs
+    assert {name: outputs[name].tolist() for name in outputs} == dict.fromkeys(("x", "z", "rest[1]"), [5.0] * 4)
+    assert x.tolist() == z.tolist() == ramp(4).tolist()
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(1, 150), st.integers(-3, 3), st.sampled_from(sorted(KINDS)), st.sampled_from([1, 16, 64]))
 def test_outputs_are_what_numpy_gives(n, a, kind, block) -> None:
