@@ -234,14 +234,12 @@ def make_ref(
         )
     extents = tuple(shape)
     steps = contiguous_strides(extents) if strides is None else tuple(strides)
-    if not _sound(extents, steps):
-        extents, steps = tuple(map(int, extents)), tuple(map(int, steps))
-        if not _sound(extents, steps):
-            raise ShapeError(
-                f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
-                f"{extents} with strides {steps}; correct them."
-            )
-    found = Ref(pointer, extents, steps, dtype or pointer.element)
+    if (tile := _whole(extents, steps)) is None:
+        raise ShapeError(
+            f"{op} at {describe_site(call_site())} must have positive extents and one stride for each, not shape "
+            f"{extents} with strides {steps}; correct them."
+        )
+    found = Ref(pointer, tile[0], tile[1], dtype or pointer.element)
     if dtype is not None and found.base % ITEM_BYTES[dtype]:
         item = ITEM_BYTES[dtype]
         raise ShapeError(
@@ -251,8 +249,8 @@ def make_ref(
     return found
 
 
-@lru_cache(maxsize=4096)
-def _sound(extents: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Tell whether a tile's extents are positive ints, with an int stride for each."""
-    whole = all(type(number) is int for number in extents + strides)
-    return whole and len(extents) == len(strides) and all(extent > 0 for extent in extents)
+@lru_cache(maxsize=4096)  # where numpy's integers find what was kept for Python's, and the other way round
+def _whole(extents: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Give a tile's extents and strides as Python's ints; None where an extent is none, or they are not as many."""
+    found = tuple(map(int, extents)), tuple(map(int, strides))
+    return found if len(extents) == len(strides) and all(extent > 0 for extent in found[0]) else None

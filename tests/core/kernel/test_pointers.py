@@ -245,6 +245,16 @@ def test_a_single_pointer_takes_a_single_mask() -> None:
         assert pointer_transfer(X + arange(4), mask, "tl.store").regions == (Region(4096, 16),)
 
 
+@pytest.mark.parametrize("kinds", [(np.int64, int), (int, np.int64)])
+def test_extents_of_numpy_are_ints(kinds: tuple[Any, Any]) -> None:
+    """Whichever a process sees first: what is equal has one place in a cache."""
+    rows = 2 if kinds[0] is int else 3  # a tile of the other case would be known already
+    for kind in kinds:
+        found = make_ref(X, (kind(rows), kind(2)), None, None, "tl.load")
+        assert found.shape == (rows, 2) and found.strides == (2, 1)
+        assert {type(number) for number in (*found.shape, *found.strides)} == {int}
+
+
 def test_pointers_are_not_indexed_and_shapes_are_sound() -> None:
     """Reading by index, a tile of many pointers, and impossible extents are sentences with the line."""
     here = test_pointers_are_not_indexed_and_shapes_are_sound.__code__.co_firstlineno
