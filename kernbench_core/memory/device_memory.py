@@ -22,7 +22,7 @@ from kernbench_core.memory.placement import MESH_DIMS, Layout, Placements, dealt
 from kernbench_core.topology.address import OFFSET_BITS
 from kernbench_core.topology.design import Design
 from kernbench_core.units import format_bytes
-from kernbench_core.values.dtypes import itemsize
+from kernbench_core.values.dtypes import info, itemsize
 from kernbench_core.values.region import Region
 
 VIRTUAL_BASE = 1 << 32
@@ -136,7 +136,7 @@ class DeviceMemory:
         KernelError when a slice is full (nothing is reserved then), and as `placement.resolve` says.
         """
         dims = tuple(int(extent) for extent in shape)
-        item = itemsize(dtype)
+        dtype, item = info(dtype).name, itemsize(dtype)  # numpy.str_ is equal to a name, but the log keeps str alone
         nbytes = math.prod(dims) * item
         va = self._next_va
         if placement is None or not nbytes:

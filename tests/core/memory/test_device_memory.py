@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,12 @@ def test_rows_are_dealt_in_equal_contiguous_blocks(dims: list[int], pes: int) ->
         assert rig.design.address_map.decode(segment.pa).unit == f"hbm{segment.pe}"
     whole = rig.memory.translate((Region(tensor.va, tensor.nbytes),))
     assert bytes_of(whole) == bytes_of(tensor.regions)
+
+
+def test_the_name_of_a_dtype_is_plain_text() -> None:
+    """Where numpy's was given, too, as an array of names has it: what is kept of it by its class finds it so."""
+    rig = Rig()
+    assert type(rig.memory.allocate((2,), np.str_("f16"), "a", rig.design.pes).dtype) is str
 
 
 def test_a_full_slice_says_what_is_allocated_there() -> None:
