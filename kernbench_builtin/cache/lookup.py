@@ -45,11 +45,15 @@ _Made = TypeVar("_Made")
 
 @attrs.frozen
 class Cached:
-    """What the cache has to say of a run: whether it was taken from there, its key, and a sentence."""
+    """What the cache has to say of a run: whether it was taken from there, its key, and a sentence.
+
+    `depends` are the files and variables, with their SHA-256, that a result from there depends on.
+    """
 
     hit: bool
     key: str | None
     note: str
+    depends: Mapping[str, str] = attrs.field(factory=dict)
 
 
 def cached_run(request: Request, carry_out: Callable[[], RunResult], ran: Callable[[], Collection[str]]) -> RunResult:
@@ -121,7 +125,7 @@ def _answer(
             sys.stdout.write(shown["printed"])
             for sentence in shown["warnings"]:
                 warnings.warn(sentence, KernbenchWarning, stacklevel=5)
-            return answer, Cached(True, key, _sentence(key, kept_about))
+            return answer, Cached(True, key, _sentence(key, kept_about), kept_about["depends"])
         with _recorded() as shown:
             made = make()
         shown["warnings"] = [*dict.fromkeys((*shown["warnings"], *heard()))]

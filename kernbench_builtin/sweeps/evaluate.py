@@ -244,7 +244,9 @@ def _files_of(bench: str, result: RunResult, plugins: Plugins) -> dict[str, str 
     folder = folder_of(bench)
     inputs = {name: each["sha256"] for name, each in told.get("inputs", {}).items()}
     found |= {name: digest for name, digest in inputs.items() if (folder / name).is_file()}
-    below = {path: digest for path, digest in loaded_files(plugins).items() if Path(path).is_relative_to(folder)}
+    kept: Mapping[str, str] = getattr(result.parts.get("cached"), "depends", {})  # of what this process did not load
+    loaded = {**loaded_files(plugins), **kept}
+    below = {path: digest for path, digest in loaded.items() if Path(path).is_relative_to(folder)}
     return found | {Path(path).relative_to(folder).as_posix(): digest for path, digest in below.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from kernbench_builtin.sweeps.axes import PARAM, SET, TOPOLOGY, read_axis
 from kernbench_builtin.sweeps.evaluate import blank_record, evaluate, failure, functions_in, job_of
 from kernbench_builtin.sweeps.points import points_of
 from kernbench_core import errors
+from kernbench_core.plugins import Plugins
 from kernbench_core.process.interrupt import Terminated
 
 PLAN = SweepPlan(
@@ -129,6 +131,23 @@ def test_wrong_data_and_objectives_without_a_value_are_told_apart(asked: dict[st
     assert (record["status"], record["figures"]) == ("error", {"time_ns": 8.0})
     assert record["error"]["kind"] == "UsageError" and "is not a finite number" in record["error"]["sentence"]
     assert blank_record(job(plan))["objectives"] == {"time_ns / (pes - 2)": None} == record["objectives"]
+
+
+def test_a_point_from_the_cache_lists_what_it_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugins: Plugins
+) -> None:
+    """Also a module that the process which finds the point in the cache has not loaded."""
+    monkeypatch.setenv("KERNBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "b.py").write_text("def bench(rt):\n    rt.zeros((__import__('seldom').N,), 'f32')\n")
+    (tmp_path / "seldom.py").write_text("N = 4\n")
+    plan = SweepPlan(bench=str(tmp_path / "b.py"), topology="tiny", cached=True)
+    records = []
+    for _ in range(2):
+        records.append(evaluate(job_of(plan, next(iter(points_of(plan)))) | {"code": "as it is"}, plugins))
+        sys.modules.pop("seldom", None)
+    assert [record["from_cache"] for record in records] == [False, True]
+    assert records[0]["files"] == records[1]["files"] and "seldom.py" in records[1]["files"]
 
 
 def test_a_file_of_functions_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
