@@ -426,13 +426,17 @@ def test_what_runs_warn_of_is_told_once(plugins: Plugins) -> None:
 
 
 def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugins: Plugins) -> None:
-    """Bench, machine, what that is based on, arrays, functions, with own modules; packages are known by names."""
+    """Bench, machine, what that is based on, arrays, functions, with own modules; packages are known by names.
+
+    A file without a dot in its name, and one that stands behind the name of an option, are files, too.
+    """
     plan = SweepPlan(
-        bench=str(tmp_path / "own.py:other"), figures=str(tmp_path / "area.py"), params={"a": str(tmp_path / "x.npy")},
+        bench=str(tmp_path / "own.py:other"), figures=str(tmp_path / "area.py"),
+        params={"a": str(tmp_path / "x.npy"), "long": "9" * 300}, arguments=(f"--of={tmp_path}/weights", "--of="),
         axes=(axis_of("topology", TOPOLOGY, ["tiny", str(tmp_path / "mine.yaml")]),
               axis_of("b", PARAM, [str(tmp_path / "y.npy"), "none", "not.there", 3, str(tmp_path / "ring.py")])),
     )  # fmt: skip
-    for name in ("x.npy", "y.npy", "z.npy", "unused.py"):
+    for name in ("x.npy", "y.npy", "z.npy", "unused.py", "weights"):
         (tmp_path / name).write_text(name)
     (tmp_path / "sub").mkdir()
     texts = {"own.py": "import near", "near.py": "from sub import deep", "sub/deep.py": "", "area.py": "import rates",
@@ -445,7 +449,7 @@ def test_a_sweep_goes_on_with_the_files_that_it_began_with(tmp_path: Path, plugi
     own = {name: digest for name, digest in found.items() if name.startswith(str(tmp_path))}
     assert own == {
         str(tmp_path / name): hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-        for name in (*texts, "rates.py", "x.npy", "y.npy", "mine.yaml", "base.yaml")
+        for name in (*texts, "rates.py", "x.npy", "y.npy", "mine.yaml", "base.yaml", "weights")
     }
     others = found.keys() - own.keys()
     assert others >= {"kernbench_core", "kernbench_builtin", "kernbench_ccl"}

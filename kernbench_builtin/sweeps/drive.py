@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,6 @@ from kernbench_builtin.sweeps.results import SweepResult
 from kernbench_builtin.sweeps.table import write_tables
 from kernbench_core.errors import KernbenchError
 from kernbench_core.host.sources import file_and_function, read_sources
-from kernbench_core.process.whole_files import is_file
 
 if TYPE_CHECKING:
     from kernbench_core.plugins import Plugins
@@ -93,7 +93,7 @@ def digests_of(plan: SweepPlan, plugins: Plugins) -> dict[str, str]:
     with suppress(NotCacheable):
         found |= code_digests(plugins)
     for path in dict.fromkeys(_files_of(plan, plugins)):
-        if is_file(path):
+        if os.path.isfile(path):  # noqa: PTH113 - which takes any text
             found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
@@ -115,13 +115,14 @@ def _files_of(plan: SweepPlan, plugins: Plugins) -> Iterator[Path]:
             sources = map(Path, configure(plugins, topology).sources)
             yield from (path for path in sources if path.parent not in shipped)
     varied = (value for axis in plan.axes if axis.target == PARAM for value in axis.values)
-    for value in (*plan.params.values(), *plan.arguments, *varied):
-        if isinstance(value, str) and Path(value).suffix:
+    behind = (text.partition("=")[2] for text in plan.arguments)  # "--config=a.txt"
+    for value in (*plan.params.values(), *plan.arguments, *behind, *varied):
+        if isinstance(value, str):
             yield from _with_own_modules(value) if file_and_function(value) else [Path(value)]
 
 
 def _with_own_modules(named: str) -> Iterator[Path]:
     """Yield a file of Python, as it is named, and the modules that it imports from its own folder."""
     file = file_and_function(named)
-    if file is not None and is_file(Path(file[0])):
+    if file is not None and os.path.isfile(file[0]):  # noqa: PTH113
         yield from (Path(file[0]).parent / name for name in read_sources(Path(file[0])).files)
