@@ -1,7 +1,7 @@
 """Files that a bench reads while it runs, kept so that they are there when it runs again.
 
-A file is named relative to the folder of the bench, else to the folder in which the run began; one elsewhere by its
-own name and a hash of its folder. So one name means the same file here and in the folder of a run.
+A file is named relative to the folder of the bench, else to that in which the run began (`a.csv.2` where both have an
+`a.csv`); one elsewhere by its own name and a hash of its folder. So a name means one file, also in the folder of a run.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import attrs
 class Inputs:
     """The files that one run reads: `kept` are bytes by name, `asked` the paths of all that it asked for.
 
-    `folders` are those that names start from. In a run that is made again, `recorded` are the files to read in place of
-    the original ones, by name.
+    Names start from `folders`. A run that is made again reads the files `recorded`, by name, in place of its own.
     """
 
     folders: tuple[Path, ...]
@@ -30,10 +29,11 @@ class Inputs:
 
     def read(self, path: str | Path) -> Path:
         """Keep a file, if it can be read, and return where to read it."""
-        full = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps its own name
-        name = self._name(full)
-        place = self.recorded.get(name, Path(path))
-        self.asked.setdefault(name, os.path.abspath(place))  # noqa: PTH100
+        full = os.path.abspath(path)  # noqa: PTH100 - a link keeps its own name
+        first = name = self._name(Path(full))
+        while self.asked.setdefault(name, full) != full:
+            name = f"{first}.{int(name[len(first) + 1 :] or 1) + 1}"
+        place = self.recorded.get(name) or self.recorded.get(first, Path(path))
         if name not in self.kept:
             with suppress(OSError):
                 self.kept[name] = place.read_bytes()

@@ -39,6 +39,24 @@ def test_a_file_is_kept_as_it_was_first_read(tmp_path: Path) -> None:
     assert inputs.kept == {"a": b"one"}
 
 
+def test_two_files_of_one_name_are_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folder of the bench and the current one both have it; in a run that is made again, too."""
+    bench, here, kept = (tmp_path / name for name in ("bench", "here", "kept"))
+    for folder in (bench, here, kept):
+        folder.mkdir()
+        (folder / "a").write_text(folder.name)
+    monkeypatch.chdir(here)
+    inputs = Inputs((bench, here))
+    for path in (bench / "a", "a", bench / "a", Path("a")):
+        assert inputs.read(path) == Path(path)
+    assert inputs.kept == {"a": b"bench", "a.2": b"here"}
+    assert inputs.asked == {"a": str(bench / "a"), "a.2": str(here / "a")}
+    again = Inputs((kept, bench, here), {name: kept / name for name in inputs.kept})
+    assert [again.read(path) for path in (bench / "a", "a")] == [kept / "a", kept / "a.2"]
+    once = Inputs((kept, bench, here), {"a": kept / "a"})  # where both paths led to one file
+    assert [once.read(path) for path in (bench / "a", "a")] == [kept / "a", kept / "a"]
+
+
 def test_a_run_made_again_reads_what_was_kept(tmp_path: Path) -> None:
     """Under the original name, and where a kept file names another one beside itself."""
     kept = tmp_path / "inputs"
