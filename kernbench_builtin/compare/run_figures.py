@@ -261,14 +261,23 @@ def _plain(value: Any) -> Any:
 
 
 def _sources(result: Mapping[str, Any], bench: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the SHA-256 of the files of the bench, of what it read, and of the functions of kernels, by name."""
+    """Yield the SHA-256 of the files of the bench, of what it read or declares, of functions of kernels, by name."""
     if "file" in bench:
         yield PurePath(bench["file"]).name, str(bench.get("sha256"))
     yield from (bench.get("modules") or {}).items()
     for name, each in (bench.get("inputs") or {}).items():
         yield f"input {name}", str(each["sha256"])
+    yield from _declared(bench.get("depends") or {})
     for name, source in _functions(result):
         yield name, _sha256(source) if source else ""
+
+
+def _declared(depends: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the digests of the places that a bench declares, by their names without folders."""
+    found: dict[str, list[str]] = {}
+    for place, digest in depends.items():
+        found.setdefault(PurePath(place).name, []).append(digest or "absent")
+    yield from ((f"declared {name}", " ".join(digests)) for name, digests in found.items())
 
 
 def _sha256(text: str) -> str:

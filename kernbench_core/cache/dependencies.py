@@ -47,10 +47,7 @@ def environment_digest() -> str:
 
 
 def digest_of(place: str) -> str:
-    """Return the SHA-256 of what a place holds: a file, all files of a folder or of a pattern, or `$NAME`, a variable.
-
-    It is "" where there is nothing.
-    """
+    """Return the SHA-256 of a file, of all files of a folder or a pattern, or of a variable `$NAME`; "" of nothing."""
     if place.startswith("$"):
         value = os.environ.get(place[1:])
         return "" if value is None else text_digest(value)
@@ -58,7 +55,9 @@ def digest_of(place: str) -> str:
         return hashlib.sha256(Path(place).read_bytes()).hexdigest()
     pattern = f"{glob.escape(place)}/**" if os.path.isdir(place) else place  # noqa: PTH112
     files = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True, include_hidden=True)))  # noqa: PTH207
-    return text_digest("\n".join(f"{path} {digest_of(path)}" for path in files)) if files else ""
+    above = os.path.dirname(place)  # noqa: PTH120 - equal files have one digest, wherever they are
+    found = (f"{os.path.relpath(each, above)} {digest_of(each)}" for each in files)
+    return text_digest("\n".join(found)) if files else ""
 
 
 def places_of(patterns: Iterable[str], folder: Path) -> list[str]:

@@ -145,6 +145,31 @@ def test_what_was_run_otherwise_is_named(made: Mapping[str, kb.RunResult], plugi
     assert other.unknown == dict.fromkeys(("path", "place"), "not known of A: run it with --explain")
 
 
+def test_what_a_bench_declares_is_named_where_it_changed(
+    plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable, and a folder; equal files elsewhere are no other ones."""
+    text = (
+        "import os, pathlib, kernbench\n@kernbench.depends('sizes', '$MORE')\ndef bench(rt):\n"
+        "    n = int((pathlib.Path(__file__).parent / 'sizes/n').read_text()) + int(os.environ['MORE'])\n"
+        "    rt.zeros((n,), 'f32')\n"
+    )
+
+    def made(folder: str, n: int, more: int) -> kb.RunResult:
+        (tmp_path / folder / "sizes").mkdir(parents=True)
+        (tmp_path / folder / "b.py").write_text(text)
+        (tmp_path / folder / "sizes/n").write_text(f"{n}")
+        monkeypatch.setenv("MORE", f"{more}")
+        return kb.run(str(tmp_path / folder / "b.py"), "tiny", plugins=plugins)
+
+    first = made("a", 64, 1)
+    others = ("b", 64, 1, []), ("c", 4096, 1, ["declared sizes"]), ("d", 64, 99, ["declared $MORE"])
+    for folder, n, more, names in others:
+        found = compare(first, made(folder, n, more))
+        assert [cause.name for cause in found.causes] == names and not found.notes
+        assert found.same is not bool(names)
+
+
 def test_one_wire_that_a_configuration_makes_longer_is_named_first(plugins: Plugins) -> None:
     """A cable by 1 ns, both ways, before all that waited for what came over it."""
     pair: dict[str, Any] = {"base": "tiny", "cube": {"pes": 1}}
