@@ -108,6 +108,8 @@ class _Tuning:
                 made.append(entry)
                 if not self.options["quiet"]:
                     self._say(*_summary_lines(entry), *_even_lines(entry, tuner.contests))
+        for (name, world), sentence in tuner.wrong.items():
+            self.shell.warn(f"{name} of {world} ranks is left out, as kernbench ccl check finds it wrong: {sentence}")
         if not made:
             raise UsageError("there must be at least two algorithms to choose from for what is asked.")
         for measurement, sentence in tuner.failures.items():

@@ -21,6 +21,7 @@ from kernbench_ccl.measure.trials import AlgorithmTrials
 from kernbench_ccl.plan import load_ccl
 from kernbench_ccl.plan.candidates import changed_settings
 from kernbench_ccl.plan.machine_tuning import MeasuredTimes
+from kernbench_ccl.prove import Wanted, check_all
 from kernbench_ccl.prove.processes import process_pool
 from kernbench_core.errors import UsageError
 from kernbench_core.plugins import Plugins, load_plugins
@@ -105,6 +106,8 @@ class MachineTuner:
     contests: dict[tuple[str, int, int], Contest] = field(factory=dict, init=False)
     """How the leaders of a (collective, ranks, bytes) did then."""
     failures: dict[Measurement, str] = field(factory=dict, init=False)
+    wrong: dict[tuple[str, int], str] = field(factory=dict, init=False)
+    """What is wrong with algorithms of plug-ins, by their registered names and the number of ranks."""
 
     def run(self) -> Iterator[MeasuredTimes]:
         """Yield what was measured of each cell that has algorithms to choose from, in order."""
@@ -126,8 +129,22 @@ class MachineTuner:
     def _prepared(self) -> Iterator[tuple[TunedCell, AlgorithmTrials]]:
         for cell in self.cells:
             trials = cell.trials(self.plugins)
+            able = {name: each for name, each in trials.able.items() if self._right(name, trials)}
+            trials = evolve(trials, able=able)
             if len(trials.able) > 1:
                 yield cell, trials
+
+    def _right(self, name: str, trials: AlgorithmTrials) -> bool:
+        """Prove an algorithm of a plug-in: a wrong one may well be the fastest. Tests prove our own."""
+        if name.startswith("ccl."):
+            return True
+        algorithm, settings = trials.able[name]
+        network = settings.topology or trials.machine.network.name
+        wanted = Wanted(ranks=[trials.world], networks=[network], registry=self.plugins.networks)
+        faults = [fault for _, found in check_all([algorithm], wanted) for each in found for fault in each.faults]
+        if faults:
+            self.wrong[name, trials.world] = faults[0].sentence
+        return not faults
 
     def _measurements(self, cell: TunedCell, trials: AlgorithmTrials) -> list[Measurement]:
         kind = trials.call.kind

@@ -15,13 +15,29 @@ import pytest
 from kernbench_ccl.measure import time_collective
 from kernbench_ccl.measure.trials import AlgorithmTrial
 from kernbench_core.cli import main
-from kernbench_core.plugins import Plugins
+from kernbench_core.plugins import Plugins, load_plugins
 from kernbench_core.spread import NOT_KNOWN
+from tests.conftest import SOURCE_TREE
 from tests.core.forked import Forked, command
 
 MACHINE = ("--topology", "tiny", "--set", "cube.pes=1", "--link-bw", "37 GB/s", "-j", "1")
 SMALL = (*MACHINE, "--ranks", "3", "--sizes", "2K,64K")
 Call = Callable[..., tuple[int, str, str]]
+HASTY = """
+from kernbench_core import AlgorithmEntry
+
+kernbench_api = 1
+COLLECTIVE = "all_gather"
+
+
+def kernel(in_ptr, out_ptr, scratch_ptr, count, rank, world, pe, n_pe, topo_kind, tl):
+    for part in range(world):
+        tl.store(out_ptr + part * count, tl.load(in_ptr, shape=(count,)))
+
+
+def kernbench_algorithms():
+    return [AlgorithmEntry("hasty.copy_all_gather", f"{__name__}:kernel", "Copy.", "all_gather")]
+"""
 
 
 @pytest.fixture
@@ -185,6 +201,20 @@ def test_what_cannot_be_measured_is_told(tuned: Path, call: Call, words: tuple[s
     code, out, err = call(tuned, "tune", "--topology", "tiny", "--ranks", "3", *words)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {WRONG[words]}")
+
+
+def test_an_algorithm_of_a_plug_in_that_is_wrong_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that just copies its input is the fastest all-gather of all, and was the best at every size."""
+    (tmp_path / "hasty.py").write_text(HASTY)
+    words = ["tune", *SMALL, "--collective", "all_gather", "-o", "t.json"]
+    with chdir(tmp_path):
+        assert main(["ccl", *words], load_plugins([*SOURCE_TREE, "hasty.py"], installed=False)) == 0
+    (entry,) = json.loads((tmp_path / "t.json").read_text())["entries"]
+    assert all(name.startswith("ccl.") for _, times in entry["times"] for name in times)
+    told = "warning: hasty.copy_all_gather of 3 ranks is left out, as kernbench ccl check finds it wrong: element "
+    assert capsys.readouterr().err.startswith(told)
 
 
 def test_an_output_that_cannot_be_gone_on_with_is_told(tuned: Path, call: Call) -> None:
