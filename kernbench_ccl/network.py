@@ -49,9 +49,13 @@ class Network:
 
     @cached_property
     def linked(self) -> frozenset[tuple[int, int]]:
-        """The pairs of ranks that a link of their own joins, both ways around."""
-        pairs = [pair for pair in self._ends() if pair[1] is not None]
-        return frozenset((a, b) for pair in pairs for a, b in (pair, pair[::-1]) if a is not None and b is not None)
+        """The pairs of ranks whose messages from the first to the second take a link of their own.
+
+        A shape may have a link and not go by it: one that steps one way around a ring goes the long way back.
+        """
+        pairs = [(a, b) for a, b in self._ends() if a is not None and b is not None]
+        step = self.shape.step
+        return frozenset((a, b) for pair in pairs for a, b in (pair, pair[::-1]) if step(self._extent, a, b) == b)
 
     @cached_property
     def switched(self) -> bool:
@@ -74,11 +78,15 @@ class Network:
         linked = self.linked
         return next((order for order in orders if linked.issuperset(pairwise((*order, order[0])))), by_number)
 
+    @property
+    def _extent(self) -> Extent:
+        return Extent(self.world, self.width, self.height) if self.machine is None else self.machine.extent
+
     def _ends(self) -> list[tuple[int | None, int | None]]:
         """Return the ranks that each link joins, None for the switch."""
         if self.machine is not None:
             return [(link.first.sip, link.second.sip) for link in self.machine.links]
-        links: Sequence[ScaleUpLink] = self.shape.links(Extent(self.world, self.width, self.height))
+        links: Sequence[ScaleUpLink] = self.shape.links(self._extent)
         return [(link.sip, link.other_sip) for link in links]
 
     def grid(self, world: int) -> tuple[int, int]:

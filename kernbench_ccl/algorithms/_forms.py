@@ -8,7 +8,7 @@ form here says how.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Final
 
 from kernbench_ccl.contract import Cost
@@ -51,8 +51,7 @@ def links_of_a_rank(cost: Cost) -> int | None:
     """Return over how many links a rank sends to all others: one to each, or one to a switch; None elsewhere."""
     if cost.network.switched:
         return 1
-    everyone = ((a, b) for a in range(cost.world) for b in range(a))
-    return cost.world - 1 if linked(cost, everyone) else None
+    return cost.world - 1 if linked(cost, permutations(range(cost.world), 2)) else None
 
 
 def ring_time(cost: Cost, *, passes: int, both_ways: bool = False) -> float | str:
@@ -64,6 +63,8 @@ def ring_time(cost: Cost, *, passes: int, both_ways: bool = False) -> float | st
     if not ringed(cost):
         return SHARED
     halves = 2 if both_ways and cost.world > 2 else 1
+    if halves == 2 and not around(cost, cost.network.ring_order(cost.world)[::-1]):
+        return SHARED
     directions = 1 if cost.network.switched else halves
     wire = cost.nbytes / (directions * cost.world * cost.bandwidth)
     return passes * (cost.world - 1) * (cost.hop_of(cost.part / halves) + wire)

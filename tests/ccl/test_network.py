@@ -7,8 +7,11 @@ from itertools import pairwise, product
 import networkx as nx
 import pytest
 
+from kernbench_ccl.algorithms._forms import SHARED
+from kernbench_ccl.contract import Cost
 from kernbench_ccl.network import Network
 from kernbench_core.topology.networks import NetworkShape, ScaleUpLink, build_network, find_extent
+from tests.ccl.algorithm_cases import algorithm_named
 from tests.core.shapes import NETWORKS
 
 SIZES = {4: (2, 2), 6: (3, 2), 9: (3, 3)}
@@ -73,6 +76,18 @@ def test_the_links_of_a_machine_are_those_that_it_was_built_with() -> None:
     assert not mixed.switched
     assert mixed.linked == {(2, 0), (0, 2)}
     assert mixed.ring_order(3) == (0, 1, 2)
+
+
+def test_a_link_that_no_message_takes_links_nobody() -> None:
+    """Around a ring one way only, a message to the rank before goes the long way, over everybody's links."""
+    links = [ScaleUpLink(rank, "e", (rank + 1) % 4, "w") for rank in range(4)]
+    shape = NetworkShape(lambda _: links, lambda _, here, __: (here + 1) % 4)
+    built = build_network("acme.own", shape, find_extent("acme.own", shape, 4), 1)
+    network = Network("acme.own", 4, 4, 1, built)
+    assert network.linked == {(0, 1), (1, 2), (2, 3), (3, 0)}
+    cost = Cost(4, 1e6, 100.0, 500.0, network, pipeline=False)
+    assert algorithm_named("ring_all_reduce").closed_form(cost) == 2 * 3 * (500 + 1e6 / (4 * 100))
+    assert algorithm_named("ring_bidirectional_all_reduce").closed_form(cost) == SHARED
 
 
 def test_the_network_of_a_machine_has_the_grid_of_its_shape() -> None:
