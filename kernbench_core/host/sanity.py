@@ -145,8 +145,8 @@ def _memory_takes_time(hardware: Hardware, bounds: Sequence[tuple[RoundTrip, flo
     """Name memories that answered as soon as the wires allowed: their own part of the way took no time."""
     for trip, bound in bounds:
         if not trip.total or trip.least_ns > bound:  # more than the wires alone, which never take longer than the bound
-            continue
-        if trip.least_ns <= transit_latency(hardware.graph, hardware.components, _alone(trip)):
+            continue  # below their time, past a memory that says it takes some, any node of the way is too fast
+        if transit_latency(hardware.graph, hardware.components, _alone(trip)) in (trip.least_ns, bound):
             yield (
                 f"{trip.path[-1]} answered a {trip.op} of {trip.total} B from {trip.path[0]} in 0 ns: its "
                 f"round trip of {format_time(trip.least_ns)} is what the wires alone take; memory must take time."

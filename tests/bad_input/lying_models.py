@@ -208,6 +208,13 @@ class LossyPayload(Forwarding):
             super().emit(msg, head, tail)
 
 
+class Claims(Forwarding):
+    """Pass on at once, and claim to take longer."""
+
+    def min_service_ns(self, msg: Any) -> float:
+        return 400.0
+
+
 class LossyCredits(Forwarding):
     """Lose credits."""
 
@@ -234,7 +241,7 @@ def kernbench_components() -> list[ComponentEntry]:
         "BusyScratchpad": "pe_tcm", "Prophet": "pe_cpu", "Impatient": "pe_scheduler", "Lossy": "router",
         "LossyAnswers": "router", "LossyPayload": "router", "LossyCredits": "router", "Swallow": "pe_math",
         "Nought": "hbm_ctrl", "NoughtSram": "sram", "Racing": "pe_gemm", "RacingMath": "pe_math", "AtPeak": "pe_gemm",
-        "AtPeakMath": "pe_math",
+        "AtPeakMath": "pe_math", "Claims": "router",
     }  # fmt: skip
     return [
         ComponentEntry(f"lying.{name.lower()}", f"{__name__}:{name}", kind=kind, sentence="Tell lies.")

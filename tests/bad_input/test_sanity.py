@@ -75,6 +75,13 @@ def test_a_lie_fails_a_check(folder: Any, lying: Plugins, name: str) -> None:
     assert (outcome.code, outcome.out, outcome.left) == (7, "", frozenset())
 
 
+def test_memory_is_not_blamed_for_what_a_router_claims(folder: Any, lying: Plugins) -> None:
+    """Round trips are below what wires and routers say that they take: that memory took no time does not follow."""
+    err = run(folder, lying, "Claims").err
+    assert "below its lower bound of" in err
+    assert "memory must take time" not in err
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_lie_that_cannot_go_on_is_refused_at_once(folder: Any, lying: Plugins, name: str) -> None:
     """Exit code 6: a second answer, or one before the work is done, names the component that gave it."""
