@@ -56,6 +56,7 @@ class Monitor:
     `not_nought` are on statistics that are sums and begin with something.
     `lines` is the log: what passed on the wires of the components, and what they served. `accesses` is
     how many reads and writes ended at them, `in_no_time` those of which the answer left when the request had come.
+    `ended` is when the last service of a message ended there, `early` what went on, as a whole, before.
     """
 
     def __init__(self, stands: Callable[[Node], bool]) -> None:
@@ -71,6 +72,8 @@ class Monitor:
         self.components: tuple[ComponentBase, ...] = ()
         self.accesses = 0
         self.in_no_time: list[str] = []
+        self.early: list[str] = []
+        self.ended: dict[tuple[str, MsgBase], float] = {}
         self.env: Environment | None = NotingEnvironment(self)
         self._asked_at: dict[MsgBase, float] = {}
         self._came: dict[tuple[str, MsgBase], tuple[str, int]] = {}
@@ -136,6 +139,11 @@ class Monitor:
     def enters(self, source: str, destination: str, msg: MsgBase, head: float, tail: float) -> None:
         """Take note of a message that is put on a wire, if one of the components is at its end."""
         if source in self.params:
+            served = self.ended.pop((source, msg), -math.inf)
+            if tail < served:
+                self.early.append(
+                    f"{source} sent {self.label(msg)} on at {tail:g} ns, and served it until {served:g} ns"
+                )
             what = f"when {source} sent {self.label(msg)} on, the time of its {{}} byte"
             assert self.env is not None
             self.check_time(head, what.format("first"), self.env.now, on_grid=True)
@@ -282,6 +290,7 @@ class NotingLogger:
         """Note that it ends."""
         service = self._open.pop(msg)
         service.end = t
+        self._monitor.ended[component_id, msg] = t
         self._monitor.lines.append(f"{component_id} served {service.label} {service.start!r} {t!r}")
         if self._logger is not None:
             self._logger.record_end(t, component_id, msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -278,6 +279,49 @@ def test_the_same_model_must_be_one(site: Site, other: str) -> None:
     (found,) = outcomes(plugins, "acme.sfu", {"agrees_with_its_other_style"})
     told = f"kernbench_same_models of its plug-in must name the same model as acme.sfu, not {other}"
     assert found[1:] == (CheckOutcome.FAILED, told)
+
+
+HASTY = """
+from kernbench_core import ComponentEntry
+from tests.builtin.checks.faulty_models import Serial
+class Hasty(Serial):
+    __doc__ = Serial.__doc__
+    def emit(self, msg, head, tail):
+        super().emit(msg, self.env.now, self.env.now)
+def kernbench_components():
+    return [ComponentEntry("acme.hasty", f"{__name__}:Hasty", "pe_math", "Hands on what is not ready.")]
+"""
+
+
+def test_a_unit_that_hands_on_a_result_before_its_end_undercuts_its_bound(site: Site) -> None:
+    """Who waits for the result goes on at once, though the log has the op last its time."""
+    site.module("acme_hasty", HASTY)
+    plugins = load_plugins([*own_plugins("builtin"), "acme = acme_hasty"], installed=False)
+    (found,) = outcomes(plugins, "acme.hasty", {"never_undercuts_its_bound"})
+    assert found[1] is CheckOutcome.FAILED
+    assert re.fullmatch(r"sip0\.cube0\.pe0\.pe_math sent MathCmd1 on at \S+ ns, and served it until \S+ ns", found[2])
+
+
+FIVE = """
+from kernbench_core import ComponentEntry, Param
+from tests.builtin.checks.faulty_models import Serial, SerialProcess
+FIVE = (Param("overhead", "time", "5 ns", "Latency."),)
+class A(Serial):
+    __doc__, PARAMS = Serial.__doc__, FIVE
+class B(SerialProcess):
+    __doc__, PARAMS = Serial.__doc__, FIVE
+def kernbench_components():
+    return [ComponentEntry(f"acme.{n}", f"{__name__}:{n.upper()}", "router", "One server.") for n in "ab"]
+kernbench_same_models = {"acme.b": "acme.a"}
+"""
+
+
+def test_styles_may_differ_in_who_is_first_at_one_instant(site: Site) -> None:
+    """Of 5 ns, messages of several PEs meet at routers of a whole machine, and events of processes are others."""
+    site.module("acme_five", FIVE)
+    plugins = load_plugins([*own_plugins("builtin"), "acme = acme_five"], installed=False)
+    (found,) = outcomes(plugins, "acme.b", {"agrees_with_its_other_style"})
+    assert found[1:] == (CheckOutcome.PASSED, "")
 
 
 @pytest.mark.parametrize(
