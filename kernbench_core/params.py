@@ -163,8 +163,8 @@ def resolve_params(
             continue
         try:
             values[name] = param.convert(value)
-        except EntryFault as fault:
-            problems.append(f"{where(name, fault.entry)} {fault}")
         except ValueError as fault:
-            problems.append(f"{where(name)} {fault}")
+            entry = (fault.entry,) if isinstance(fault, EntryFault) else ()
+            taken = param.follows is not None and name not in given and f"{where(param.follows[0])} gives {name}, which"
+            problems.append(f"{taken or where(name, *entry)} {fault}")
     return values, problems

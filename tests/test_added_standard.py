@@ -108,6 +108,15 @@ def test_wrong_names_are_told_with_those_there_are(loaded: Callable[[str], Plugi
     )
 
 
+def test_a_wrong_figure_is_told_of_the_standard(loaded: Callable[[str], Plugins]) -> None:
+    """At the place where its name stands: nobody wrote the figure where the controller's parameters are."""
+    with pytest.raises(ConfigError) as caught:
+        controller(loaded(STANDARD.replace('"7 ns"', '"-7 ns"')), "mine.fast")
+    place = "components.hbm_ctrl.params.standard"
+    told = f"--set {place}=mine.fast: {place} gives tCL, which must be a time, not '-7 ns'."
+    assert caught.value.problems == (told,)
+
+
 def test_the_plug_in_that_failed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With why it did."""
     (tmp_path / "acme_plugin.py").write_text("raise ImportError('no libfoo')")
