@@ -21,6 +21,8 @@ from kernbench_core.values import Region
 
 _MODEL: Final = "builtin.hbm_ctrl_bank"
 _READS: Final = 9
+_ALONE: Final = {"overhead": "0 ns", "refresh": "none"}
+"""What the controller is given for a burst to take its own times alone."""
 _BEFORE: Final = 2.0**-12
 """How long before an edge of the clock a read comes (ns)."""
 
@@ -33,19 +35,19 @@ class StandardUnderTest:
     standard: MemoryStandard
     plugins: Plugins
 
-    def values(self) -> dict[str, Any]:
+    def values(self, **given: object) -> dict[str, Any]:
         """Return the parameters that the controller has by it; CheckFailed for a figure that does not fit."""
-        given = {"standard": self.name, "overhead": "0 ns", "refresh": "none"}
+        given["standard"] = self.name
         declared = self.plugins.components.declared(_MODEL)
         values, wrong = resolve_params(declared, given, lambda *names: ".".join(names))
         if wrong:
             raise CheckFailed(wrong[0].rstrip("."))
         return values
 
-    def probe(self) -> DramProbe:
+    def probe(self, **given: object) -> DramProbe:
         """Build the controller; CheckFailed for figures that contradict each other."""
         try:
-            return DramProbe(Node("it", "hbm_ctrl", _MODEL, self.values()), self.plugins.components)
+            return DramProbe(Node("it", "hbm_ctrl", _MODEL, self.values(**given)), self.plugins.components)
         except ConfigError as error:
             raise CheckFailed(error.problems[0].removeprefix("it: ").rstrip(".")) from None
 
@@ -65,14 +67,14 @@ def names_its_sources(under_test: StandardUnderTest) -> None:
 
 
 def fits_the_controller(under_test: StandardUnderTest) -> None:
-    """Every figure has the unit of its parameter, and no two contradict each other."""
+    """Every figure has the unit of its parameter, and no two contradict each other, those of refreshes too."""
     under_test.probe()
 
 
 def takes_what_it_says(under_test: StandardUnderTest) -> None:
     """A lone burst takes the sum of its times, each in whole clocks: with its row open, and with another one."""
     try:
-        values, probe = under_test.values(), under_test.probe()
+        values, probe = under_test.values(), under_test.probe(**_ALONE)
     except CheckFailed as error:
         raise NotApplicable(f"{fits_the_controller.__name__} says why not: {error}") from None
     clock, data = CLOCK_BYTES / values["channel_bandwidth"], values["burst_bytes"] / values["channel_bandwidth"]

@@ -15,6 +15,7 @@ from tests.conftest import SOURCE_TREE
 
 PASSED = dict.fromkeys(("opens", "names_its_sources", "fits_the_controller", "takes_what_it_says"), "passed")
 SKIPPED = "not applicable: fits_the_controller says why not: "
+UNITLESS = "standard gives tRC, which must be a time, not 45. Did you mean '45 ns'?"
 PLUGIN = """
 from attrs import evolve
 from kernbench_builtin.memory_standards import HBM3_6400, Figure
@@ -25,6 +26,7 @@ RECORDS = dict(
     none={"tRC": 7},
     unsourced=evolve(HBM3_6400, tRC=Figure("45 ns", " ")),
     unitless=evolve(HBM3_6400, tRC=Figure(45, "chosen")),
+    restless=evolve(HBM3_6400, tRFC=Figure("5 us", "chosen")),
     contrary=evolve(HBM3_6400, tRC=Figure("44 ns", "chosen")),
     between=evolve(HBM3_6400, tCL=Figure("12.6 ns", "chosen"), tRCDRD=Figure("19.4 ns", "chosen")),
 )
@@ -65,8 +67,9 @@ def test_times_between_two_clocks_are_right(tried: Plugins) -> None:
     ("name", "expected"),
     [
         ("unsourced", {"names_its_sources": "failed: tRC must have its source in words, or 'unverified', not ' '"}),
-        ("unitless", {"fits_the_controller": "failed: tRC must be a time, not 45. Did you mean '45 ns'?",
-                      "takes_what_it_says": SKIPPED + "tRC must be a time, not 45. Did you mean '45 ns'?"}),
+        ("unitless", {"fits_the_controller": f"failed: {UNITLESS}", "takes_what_it_says": SKIPPED + UNITLESS}),
+        ("restless", {"fits_the_controller": "failed: tREFI must be longer than a refresh with what surrounds it, "
+                                             "5102.5 ns, not 3900 ns; correct one, or give refresh: none"}),
         ("contrary", dict(zip(("fits_the_controller", "takes_what_it_says"), (
             f"{begin}tRC must be at least tRAS + tRP, 28.125 + 16.25 = 44.375 ns, not 44 ns; correct one of them"
             for begin in ("failed: ", SKIPPED)), strict=True))),
