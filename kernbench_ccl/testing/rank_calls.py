@@ -171,7 +171,7 @@ def group_fault(
     if result.hazards:
         return " ".join(result.hazards[0].lines(folders=False))
     if result.verification is not None and not result.verification.ok:
-        return str(result.verification)
+        return result.verification.failures[0]
     return None
 
 

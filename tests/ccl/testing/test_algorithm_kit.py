@@ -152,3 +152,12 @@ def test_a_group_of_other_ranks_is_found_out(tmp_path: Path) -> None:
     under_test = ALGORITHMS.opens(*plugins_with(tmp_path, plant))
     found = failed(under_test, ["serves_groups_of_ranks"])
     assert found["serves_groups_of_ranks"].startswith("with the ranks [3, 2, 1] of 4: tl.load at ")
+
+
+def test_wrong_data_of_a_group_is_told_in_a_sentence(tmp_path: Path) -> None:
+    """The first there is of it, and not the verdict as Python shows that."""
+    plant = Plant("", {COMBINE: f"{COMBINE}\n                total = c.combine(tl, total, total)"})
+    under_test = ALGORITHMS.opens(*plugins_with(tmp_path, plant))
+    told = failed(under_test, ["serves_groups_of_ranks"])["serves_groups_of_ranks"]
+    assert told.startswith("with the ranks [3, 2, 1] of 4: tensor ")
+    assert "Verification" not in told
