@@ -56,7 +56,7 @@ class Monitor:
     `not_nought` are on statistics that are sums and begin with something.
     `lines` is the log: what passed on the wires of the components, and what they served. `accesses` is
     how many reads and writes ended at them, `in_no_time` those of which the answer left when the request had come.
-    `ended` is when the last service of a message ended there, `early` what went on, as a whole, before.
+    `ended` is the last service of a message there, `early` what went on, as a whole, before that ended.
     """
 
     def __init__(self, stands: Callable[[Node], bool]) -> None:
@@ -73,7 +73,7 @@ class Monitor:
         self.accesses = 0
         self.in_no_time: list[str] = []
         self.early: list[str] = []
-        self.ended: dict[tuple[str, MsgBase], float] = {}
+        self.ended: dict[tuple[str, MsgBase], Service] = {}
         self.env: Environment | None = NotingEnvironment(self)
         self._asked_at: dict[MsgBase, float] = {}
         self._came: dict[tuple[str, MsgBase], tuple[str, int]] = {}
@@ -139,11 +139,6 @@ class Monitor:
     def enters(self, source: str, destination: str, msg: MsgBase, head: float, tail: float) -> None:
         """Take note of a message that is put on a wire, if one of the components is at its end."""
         if source in self.params:
-            served = self.ended.pop((source, msg), -math.inf)
-            if tail < served:
-                self.early.append(
-                    f"{source} sent {self.label(msg)} on at {tail:g} ns, and served it until {served:g} ns"
-                )
             what = f"when {source} sent {self.label(msg)} on, the time of its {{}} byte"
             assert self.env is not None
             self.check_time(head, what.format("first"), self.env.now, on_grid=True)
@@ -151,12 +146,23 @@ class Monitor:
             if msg.callbacks is not None:
                 self.twice.append(f"{source} sent {self.label(msg)} while it was still on its way; it must go on once")
             self._note_order(source, destination, msg)
-            came = self._asked_at.pop(msg, tail)
+            came = self._asked_at.pop(msg, None)
+            self._note_early(source, msg, tail, came)
             if isinstance(msg, Transaction) and msg.reply and msg.path[0] == source:
                 self.accesses += 1
-                if msg.total and tail <= came:
+                if msg.total and (came is None or tail <= came):
                     told = f"{source} answered {self.label(msg)}, a {msg.op} of {msg.total} B, in 0 ns"
                     self.in_no_time.append(f"{told}; memory must take time")
+
+    def _note_early(self, component: str, msg: MsgBase, tail: float, came: float | None) -> None:
+        """Note what went on before it was served; if it was for here, its last byte `came` then, and takes as long."""
+        service = self.ended.pop((component, msg), None)
+        if service is None or service.end is None:
+            return
+        served = service.end if came is None else max(service.end, came + service.end - service.start)
+        if tail < served:
+            told = f"{component} sent all of {self.label(msg)} on by {tail:g} ns"
+            self.early.append(f"{told}, which it served until {served:g} ns")
 
     def passed(self, wire: Wire, msg: MsgBase) -> None:
         """Write down when a message will be at the other end of a wire."""
@@ -290,7 +296,7 @@ class NotingLogger:
         """Note that it ends."""
         service = self._open.pop(msg)
         service.end = t
-        self._monitor.ended[component_id, msg] = t
+        self._monitor.ended[component_id, msg] = service
         self._monitor.lines.append(f"{component_id} served {service.label} {service.start!r} {t!r}")
         if self._logger is not None:
             self._logger.record_end(t, component_id, msg)

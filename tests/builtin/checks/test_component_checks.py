@@ -286,20 +286,28 @@ from kernbench_core import ComponentEntry
 from tests.builtin.checks.faulty_models import Serial
 class Hasty(Serial):
     __doc__ = Serial.__doc__
+    ON_HEAD = {on_head}
     def emit(self, msg, head, tail):
-        super().emit(msg, self.env.now, self.env.now)
+        super().emit(msg, {sent})
 def kernbench_components():
-    return [ComponentEntry("acme.hasty", f"{__name__}:Hasty", "pe_math", "Hands on what is not ready.")]
+    return [ComponentEntry("acme.hasty", f"{{__name__}}:Hasty", "pe_math", "Hands on what is not ready.")]
 """
 
 
-def test_a_unit_that_hands_on_a_result_before_its_end_undercuts_its_bound(site: Site) -> None:
-    """Who waits for the result goes on at once, though the log has the op last its time."""
-    site.module("acme_hasty", HASTY)
+@pytest.mark.parametrize(
+    ("on_head", "sent"),
+    [(False, "self.env.now, self.env.now"), (True, "head - 1.0, tail - 1.0"), (True, "head, head")],
+)
+def test_a_unit_that_hands_on_a_result_before_its_end_undercuts_its_bound(
+    site: Site, on_head: bool, sent: str
+) -> None:
+    """Who waits for the result goes on too soon, though the log has the op last its time."""
+    site.module("acme_hasty", HASTY.format(on_head=on_head, sent=sent))
     plugins = load_plugins([*own_plugins("builtin"), "acme = acme_hasty"], installed=False)
     (found,) = outcomes(plugins, "acme.hasty", {"never_undercuts_its_bound"})
     assert found[1] is CheckOutcome.FAILED
-    assert re.fullmatch(r"sip0\.cube0\.pe0\.pe_math sent MathCmd1 on at \S+ ns, and served it until \S+ ns", found[2])
+    told = r"sip0\.cube0\.pe0\.pe_math sent all of MathCmd1 on by \S+ ns, which it served until \S+ ns"
+    assert re.fullmatch(told, found[2])
 
 
 FIVE = """
