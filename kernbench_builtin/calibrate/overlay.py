@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kernbench_builtin.calibrate.calibration import Calibrated, signed_percent
 from kernbench_builtin.calibrate.fit import FittedValue
-from kernbench_core.errors import UsageError
+from kernbench_core.errors import ConfigError, UsageError
 from kernbench_core.process import folder_above, whole_file
+from kernbench_core.topology import load_config
 
 _INDENT = "  "
 
@@ -24,17 +27,13 @@ def overlay_text(found: Calibrated, path: Path, presets: object) -> str:
         f"{found.worst.row.label}, {signed_percent(found.worst.error)}.",
         *(f"# {sentence}" for sentence in found.ran),
         *(["# Give later commands the same options: with others these rows take other times."] if found.ran else []),
-        f"base: {_base(found.base.topology, path, presets)}",
-        f"title: {path.stem}",
+        f"base: {_yaml(_base(found.base.topology, path, presets))}",
+        f"title: {_yaml(path.stem)}",
     ]
-    tree: dict[str, Any] = {}
-    for setting in found.base.sets:
-        key, _, value = setting.partition("=")
-        _put(tree, key.strip(), value.strip())
-    for fitted in found.values:
-        key, _, value = fitted.unknown.setting(fitted.value).partition("=")
-        _put(tree, key, f"{value}  # {remark(fitted)}")
-    return "\n".join([*lines, *_lines(tree, 0)]) + "\n"
+    remarks = {tuple(one.unknown.key.split(".")): remark(one) for one in found.values}
+    # as every command lays settings over each other: a key may be within the mapping that another one gives
+    settings = load_config({}, sets=found.machine.sets)
+    return "\n".join([*lines, *_lines(settings.data, remarks, ())]) + "\n"
 
 
 def remark(fitted: FittedValue) -> str:
@@ -72,18 +71,23 @@ def _base(topology: str, path: Path, presets: Any) -> str:
     return topology if topology in presets else os.path.relpath(topology, path.parent)
 
 
-def _put(tree: dict[str, Any], key: str, text: str) -> None:
-    *parents, last = key.split(".")
-    for parent in parents:
-        tree = tree.setdefault(parent, {})
-    tree[last] = text
-
-
-def _lines(tree: dict[str, Any], depth: int) -> list[str]:
-    found = []
+def _lines(tree: Mapping[str, Any], remarks: Mapping[tuple[str, ...], str], above: tuple[str, ...]) -> list[str]:
+    """Return the lines of a mapping that stands below the keys `above`, with the remarks on its values."""
+    found, indent = list[str](), _INDENT * len(above)
     for key, value in tree.items():
-        if isinstance(value, dict):
-            found += [f"{_INDENT * depth}{key}:", *_lines(value, depth + 1)]
+        path = (*above, key)
+        if isinstance(value, dict) and value:
+            found += [f"{indent}{_yaml(key)}:", *_lines(value, remarks, path)]
         else:
-            found.append(f"{_INDENT * depth}{key}: {value}")
+            told = f"  # {remarks[path]}" if path in remarks else ""
+            found.append(f"{indent}{_yaml(key)}: {_yaml(value)}{told}")
     return found
+
+
+def _yaml(value: Any) -> str:
+    """Write a value so that it is read back as itself: text plain, where that can be."""
+    if isinstance(value, str):
+        with suppress(ConfigError):
+            if load_config({}, sets=[f"key={value}"]).data["key"] == value:
+                return value
+    return json.dumps(value)

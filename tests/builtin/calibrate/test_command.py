@@ -11,6 +11,7 @@ from kernbench_builtin.calibrate import open_logs
 from kernbench_core.calibration import LogOptions
 from kernbench_core.cli import main
 from kernbench_core.plugins import Plugins
+from kernbench_core.runs import configure
 
 COPIES = "kind,bytes,time_us\nh2d,64,2.0\nh2d,1048576,40\nh2d,16777216,600\nd2h,16777216,620\n"
 
@@ -76,6 +77,26 @@ def test_a_base_that_is_a_file_is_named_from_where_the_overlay_stands(
     told(plugins, capsys, 0, log, "--topology", base, "--set", "cube.pes=2", "-o", fitted)
     assert "base: ../mine.yaml\n" in fitted.read_text() and "cube:\n  pes: 2\n" in fitted.read_text()
     assert main(["topology", "validate", str(fitted)], plugins) == 0
+
+
+@pytest.mark.parametrize("stem", ["fitted", "null", "2026", "a: b #"])
+def test_whatever_was_set_and_however_it_is_called_the_file_is_the_machine_that_was_fitted(
+    stem: str, plugins: Plugins, capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    """A mapping that was set holds the key that is fitted, and a list stands twice; `--json` tells the settings."""
+    sets = [
+        "components.host.params={overhead: 300 ns}",
+        "overrides=[{match: sip0.cube0.pe0.pe_cpu, params: {dispatch_overhead: 5 ns}}]",
+        "overrides=[{match: sip0.cube0.pe1.pe_cpu, params: {dispatch_overhead: 7 ns}}]",
+    ]
+    fitted = tmp_path / f"{stem}.yaml"
+    out, _ = told(
+        plugins, capsys, 0, log, "--topology", "tiny", *(f"--set={one}" for one in sets), "--json", "-o", fitted
+    )
+    of_file = configure(plugins, str(fitted), None, ()).data
+    of_settings = configure(plugins, "tiny", None, json.loads(out)["sets"]).data
+    assert of_file["title"] == stem
+    assert {**of_file, "title": None} == {**of_settings, "title": None}
 
 
 def test_a_value_on_its_limit_is_told(plugins: Plugins, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
