@@ -59,7 +59,7 @@ class Spread:
     def matrix(self) -> PlaceArray:
         """Return which share of what each place (row) sends goes to each place (column)."""
         row = np.full(self.places, (1.0 - self.share) / self.places)
-        row[list(self.hot)] += self.share / max(1, len(self.hot))
+        np.add.at(row, list(self.hot), self.share / max(1, len(self.hot)))  # a router may be named twice
         return np.tile(row, (self.places, 1))
 
 

@@ -60,13 +60,16 @@ def test_uniform_reaches_every_place_alike_the_sender_too() -> None:
     assert all(abs(count - 10_000) < 5 * 100 for count in counts.values())
 
 
-def test_hotspots_share_what_is_sent_to_them() -> None:
+@pytest.mark.parametrize(("hot", "part"), [(["r0c1", "mesh.r2c2"], 1 / 2), (["r0c1", "r2c2", "r0c1"], 2 / 3)])
+def test_hotspots_share_what_is_sent_to_them(hot: list[str], part: float) -> None:
+    """One that is named twice gets two shares."""
     mesh = make_mesh(3, 3)
-    pattern = make_pattern("hotspot", mesh, ["r0c1", "mesh.r2c2"], 0.4)
+    pattern = make_pattern("hotspot", mesh, hot, 0.4)
     drawn = pattern.draw(np.random.default_rng(1), np.zeros(90_000, dtype=int))
     counts = np.bincount(drawn, minlength=9) / 90_000
     expected = np.full(9, 0.6 / 9)
-    expected[[1, 8]] += 0.2
+    expected[1] += 0.4 * part
+    expected[8] += 0.4 * (1 - part)
     assert np.abs(counts - expected).max() < 0.01
     assert pattern.matrix() == pytest.approx(np.tile(expected, (9, 1)))
 
