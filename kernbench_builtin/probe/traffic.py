@@ -307,11 +307,12 @@ class _Run:
         unfinished = made - count
         delivered = meter.arrived_in_window / traffic.mesh.flit_bytes / slots
         sustained = min(ceiling, delivered, meter.tight_crossed * traffic.flits / traffic.tight_crossed / slots)
-        growth = made - meter.arrived_in_window // self._nbytes
         inside = self._made_before - meter.arrived_before // self._nbytes
+        filling = self._filling(made, inside)
+        growth = made - meter.arrived_in_window // self._nbytes - filling
         # at random, what is inside varies by about its root at each end of the window without growing; bursts vary more
         varies = max(1.0, dispersion(self.load, traffic.flits, traffic.burst))
-        growing = growth > max(GROWTH * made, _SIGMAS * math.sqrt(varies * (2 * inside + abs(growth))))
+        growing = growth > max(GROWTH * made, _SIGMAS * math.sqrt(varies * (2 * inside + filling + abs(growth))))
         buffered = all(each.back_pressure for each in self._modelling() if each.node.kind == "router")
         state = state_of(self.load, ceiling, unfinished, growing, buffered)
         return LoadPoint(
@@ -336,6 +337,15 @@ class _Run:
             events=self.env.events,
             not_modelled=not_modelled(self._modelling()),
         )
+
+    def _filling(self, made: int, inside: int) -> float:
+        """Return by how many packets a mesh that is not full yet fills without any queue.
+
+        By Little's law it is full with the packets of as long as their way takes without waiting.
+        """
+        meter = self.meter
+        way = (sum(meter.latencies) - meter.queueing) / max(1, len(meter.latencies))
+        return max(0.0, made * way / (meter.end - meter.begin) - inside)
 
 
 def state_of(load: float, ceiling: float, unfinished: int, growing: bool = False, buffered: bool = False) -> str:
