@@ -308,7 +308,7 @@ def _values(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the values of a row, its time in ns among them, and a sentence for each cell that is wrong."""
     if len(cells) != len(named):
-        hint = "write numbers without commas, or in quotes" if len(cells) > len(named) else "restore it"
+        hint = "write numbers without commas, and quote text that has some" if len(cells) > len(named) else "restore it"
         return {}, [f"a row must have {len(named)} cells ({_shown(named)}), not {len(cells)}; {hint}."]
     row = dict(zip(named, cells, strict=True))
     values: dict[str, Any] = {}

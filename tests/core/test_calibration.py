@@ -84,7 +84,8 @@ def test_faults_of_the_header_and_of_its_rows_are_told_together() -> None:
     ("up,1,1,0.9 ps", "time must be a time of at least 0.001 ns, not '0.9 ps'."),
     ("up,1,1,1e9 s", "time must be a positive time, not '1e9 s'. That is too large to be meant."),
     ("up,1,048,576,1,1 ns",
-     "a row must have 4 cells (kind, bytes, n, time), not 6; write numbers without commas, or in quotes."),
+     "a row must have 4 cells (kind, bytes, n, time), not 6; write numbers without commas, and quote text that has "
+     "some."),
 ])  # fmt: skip
 def test_figures_that_are_too_large_or_have_commas_are_told_as_such(cells: str, told: str) -> None:
     """With the limit, or what is meant."""
