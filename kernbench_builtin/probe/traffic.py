@@ -299,7 +299,9 @@ class _Run:
     def _point(self, made: int, uses: dict[EdgeId, float]) -> LoadPoint:
         traffic, meter = self.traffic, self.meter
         needs, (ceiling, _) = traffic.needs, traffic.ceiling()
-        wires = tuple(WireUse(edge, min(1.0, use), needs[edge].wire * self.load) for edge, use in uses.items())
+        # what is booked ahead at either end of the window is known but for its gaps
+        shares = {edge: max(0.0, min(1.0, use)) for edge, use in uses.items()}
+        wires = tuple(WireUse(edge, share, needs[edge].wire * self.load) for edge, share in shares.items())
         cycle, slots = traffic.mesh.cycle_ns, traffic.mesh.places * traffic.window.measured
         count = len(meter.latencies)
         arrived = np.frombuffer(meter.latencies, dtype=np.float64) / cycle if count else None

@@ -213,6 +213,13 @@ def test_the_clock_scales_nothing_but_nanoseconds() -> None:
     assert attrs.evolve(measure(fast, "uniform", 0.6, 4, cycles=1000), queued=slow.queued) == slow
 
 
+def test_a_wire_is_busy_for_no_less_than_none_of_a_short_window() -> None:
+    """Wires are booked ahead for more than half of it here, with gaps."""
+    mesh = make_mesh(8, 8, "components.router.params.overhead=9 ns")
+    point = TrafficSetup(mesh, HOPS, make_pattern("uniform", mesh), 1, Window(250, 20, 100)).measure(0.3)
+    assert all(0 <= use.utilisation <= 1 for use in point.wires)
+
+
 def test_packets_that_do_not_arrive_are_counted() -> None:
     mesh = make_mesh(2, 2)
     traffic = TrafficSetup(mesh, HOPS, make_pattern("hotspot", mesh, ["r0c0"], 1.0), 1, Window(0, 400, 100))
