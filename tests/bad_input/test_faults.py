@@ -113,7 +113,7 @@ def acme(folder: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], P
     monkeypatch.syspath_prepend(str(folder.path))
 
     class Distribution:
-        name, version = "acme", "1.5"
+        metadata = {"Name": "acme", "Version": "1.5"}  # noqa: RUF012
 
     points = [
         importlib.metadata.EntryPoint(name, module, "kernbench")._for(dist)  # type: ignore[attr-defined]
