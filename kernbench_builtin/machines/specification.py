@@ -34,18 +34,21 @@ from kernbench_core.topology.sections import (
 
 @frozen
 class LinkSpec:
-    """A kind of wire: `latency` is its fixed part, `ns_per_mm` is added for the distance it spans.
-
-    `payload_bytes` defaults to the chunk size and `header_bytes` to one flit.
-    """
+    """A kind of wire; `payload_bytes` defaults to the chunk size and `header_bytes` to one flit."""
 
     bandwidth: Annotated[Bandwidth, "Bytes that the wire carries in a time, in one direction."]
     latency: Annotated[Latency, "Fixed part of the time from one end to the other."]
-    ns_per_mm: Annotated[float, Quantity("time_per_length"), "Added to the latency for the distance spanned."] = 0.0
     payload_bytes: Annotated[Size | None, "Payload of a packet; default: the chunk size."] = None
     header_bytes: Annotated[
         Annotated[int, Quantity("size")] | None, "Header of a packet, at least one a message; default: one flit."
     ] = None
+
+
+@frozen
+class SpanSpec(LinkSpec):
+    """A kind of wire whose ends the layout places: `ns_per_mm` is added to its latency for the distance it spans."""
+
+    ns_per_mm: Annotated[float, Quantity("time_per_length"), "Added to the latency for the distance spanned."] = 0.0
 
 
 @frozen
@@ -66,7 +69,7 @@ class PcieSpec(LinkSpec):
 
 
 @frozen
-class UcieSpec(LinkSpec):
+class UcieSpec(SpanSpec):
     """A UCIe link, by bandwidth and latency or by lanes, transfer rate (GT/s) and the latency of both adapters."""
 
     FORMS: ClassVar[tuple[Derivation, ...]] = (
@@ -173,7 +176,7 @@ class SramSpec:
     """The scratchpad that a cube's PEs share."""
 
     capacity: Annotated[Size, "Bytes of the scratchpad."]
-    link: LinkSpec
+    link: SpanSpec
 
 
 @frozen
@@ -181,10 +184,10 @@ class CubeSpec:
     """One HBM cube: PEs, router mesh, memories, and the wires of its management processor to the PEs."""
 
     pes: Annotated[Count, "PEs of a cube, at most 256."]
-    noc: LinkSpec
+    noc: SpanSpec
     hbm: HbmSpec
     sram: SramSpec
-    command: LinkSpec
+    command: SpanSpec
     mesh: RouterMeshSpec = RouterMeshSpec()
     width: Annotated[Length, "Size of the die from west to east."] = 10.0
     height: Annotated[Length, "Size of the die from north to south."] = 10.0

@@ -12,7 +12,7 @@ from attrs import define, evolve, field, frozen
 from kernbench_builtin.machines import naming
 from kernbench_builtin.machines.checking import PE_KINDS, Plan
 from kernbench_builtin.machines.layout import Position
-from kernbench_builtin.machines.specification import LinkSpec, Spec
+from kernbench_builtin.machines.specification import LinkSpec, SpanSpec, Spec
 from kernbench_core.graph import Edge, EdgeKind, Graph
 from kernbench_core.topology.naming import cube_unit, hbm_ctrl, pe_unit
 from kernbench_core.topology.naming import pe as pe_name
@@ -50,7 +50,8 @@ class _Gauge:
     def of(cls, kind: EdgeKind, link: LinkSpec, spec: Spec) -> _Gauge:
         payload = spec.system.chunk_bytes if link.payload_bytes is None else link.payload_bytes
         header = spec.system.flit_bytes if link.header_bytes is None else link.header_bytes
-        return cls(kind, link.bandwidth, link.latency, link.ns_per_mm, payload, header)
+        ns_per_mm = link.ns_per_mm if isinstance(link, SpanSpec) else 0.0
+        return cls(kind, link.bandwidth, link.latency, ns_per_mm, payload, header)
 
 
 @define

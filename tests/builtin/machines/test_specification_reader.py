@@ -108,7 +108,7 @@ def test_what_was_meant_is_told_wherever_it_stands(setting: str, sentences: tupl
 def test_slips_are_not_suggested_for_each_other() -> None:
     """Two keys of one name that are both unknown, and what is below an unknown one."""
     assert problems(["cube.noc.frob=3", "sip.noc.frob=3", "cube.x.frob=3"]) == (
-        "--set sip.noc.frob=3: sip.noc.frob must be a known key. Known: bandwidth, header_bytes, latency, ns_per_mm, "
+        "--set sip.noc.frob=3: sip.noc.frob must be a known key. Known: bandwidth, header_bytes, latency, "
         "payload_bytes.",
         "--set cube.noc.frob=3: cube.noc.frob must be a known key. Known: bandwidth, header_bytes, latency, ns_per_mm, "
         "payload_bytes.",

@@ -10,7 +10,7 @@ from typing import get_type_hints
 import pytest
 
 from kernbench_builtin.machines.cli.topology_view import show
-from kernbench_builtin.machines.specification import LinkSpec
+from kernbench_builtin.machines.specification import SpanSpec
 from kernbench_core.graph import EdgeKind
 from kernbench_core.plugins import Plugins
 from kernbench_core.topology.compilation import compile_topology
@@ -29,7 +29,7 @@ def test_an_example_compiles(plugins: Plugins, example: str) -> None:
 
 
 def test_the_page_names_every_figure_of_a_link() -> None:
-    assert all(f"`{name}`" in CONFIGURATION for name in get_type_hints(LinkSpec))
+    assert all(f"`{name}`" in CONFIGURATION for name in get_type_hints(SpanSpec))
 
 
 def test_every_kind_of_edge_is_in_the_table() -> None:

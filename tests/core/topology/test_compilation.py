@@ -118,6 +118,23 @@ def test_latency_grows_with_distance_and_framing_has_defaults() -> None:
     assert (pcie.bandwidth, pcie.latency, pcie.payload_bytes, pcie.header_bytes) == (10.0, 50.0, 256, 24)
 
 
+@pytest.mark.parametrize(
+    ("link", "kind"),
+    [
+        ("sip.ucie", EdgeKind.UCIE), ("cube.noc", EdgeKind.NOC), ("cube.sram.link", EdgeKind.ATTACH),
+        ("cube.command", EdgeKind.COMMAND), ("host.pcie", None), ("system.network", None), ("sip.noc", None),
+        ("cube.hbm.link", None), ("pe.links.control", None), ("pe.links.data", None), ("pe.links.dma", None),
+    ],
+)  # fmt: skip
+def test_a_time_per_length_is_for_wires_that_have_a_length(link: str, kind: EdgeKind | None) -> None:
+    setting = f"{link}.ns_per_mm=7 ns/mm"
+    if kind is None:
+        assert problems(setting)[0].startswith(f"--set {setting}: {link}.ns_per_mm must be a known key.")
+        return
+    before, after = machine().edges, machine(sets=[setting]).edges
+    assert any(after[pair].latency > before[pair].latency + 7 for pair in joined(machine(), kind))
+
+
 def test_components_are_swapped_per_kind_and_by_pattern() -> None:
     graph = machine(
         sets=[
