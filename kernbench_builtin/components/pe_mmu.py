@@ -45,7 +45,7 @@ time for each of its ranges.
         Param("tlb_overhead", "time", "2 ns", "Look-up time of one page."),
         Param("tlb_entries", "int", 512, "Pages that the TLB holds.", minimum=1, maximum=65536),
         Param("tlb_ways", "int", 8, "Entries of a set; 0 for one set of all entries.", minimum=0),
-        Param("large_page_bytes", "size", "64 KiB", "Size of a large page.", positive=True),
+        Param("large_page_bytes", "size", "64 KiB", "Size of a large page, if above a system page.", positive=True),
         Param("walk_time", "time", "100 ns", "Time of a page walk.", minimum=0),
         Param("walkers", "int", 4, "Page walks under way at once.", minimum=1, maximum=4096),
     )
@@ -137,7 +137,7 @@ time for each of its ranges.
         while start < end:
             base = start // large * large
             size = large
-            if base < first or base + large > last:
+            if large < small or base < first or base + large > last:
                 base, size = start // small * small, small
             page = base, size, number
             found[page] = None

@@ -174,6 +174,13 @@ def test_large_pages_reach_farther() -> None:
     assert (small.misses, large.misses) == (128, 8)
 
 
+def test_no_page_is_smaller_than_a_system_page() -> None:
+    memory = FirstFit(0, 1 << 20, 1 << 18)
+    memory.alloc(1 << 19, "tensor")
+    found = mmu(1 << 18, memory, large_page_bytes="64 KiB").pages([Region(0, 1 << 19)])
+    assert [page[:2] for page in found] == [(0, 1 << 18), (1 << 18, 1 << 18)]
+
+
 def test_what_is_forgotten_is_walked_to_again() -> None:
     found = mmu()
     region = (Region(0, 4 * PAGE),)
