@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -158,25 +158,28 @@ def _number(value: object, kind: Dimension) -> tuple[Fraction | None, str]:
         plain = value.strip().replace(",", "")
         number, hint = _number(plain, kind)
         return None, hint if number is None else f" Did you mean {plain!r}?"
-    match = _QUANTITY.fullmatch(value.strip())
+    match = _QUANTITY.fullmatch(value.strip()) if kind.units else None
     if match is None:
         return None, ""
     digits, unit = match.groups()
-    if not kind.units:
-        return None, ""
     factor = kind.units.get(unit or "")
     if factor is None:
-        return None, f" Did you mean '{digits} {_closest_unit(unit, kind)}'?" if Fraction(digits) else ""
+        elsewhere = unit is None or any(unit in each.units for each in DIMENSIONS.values())
+        near = kind.example_unit if elsewhere else closest_unit(str(unit), kind.units)
+        hint = f" Did you mean '{digits} {near}'?" if near else f" Its units are {', '.join(kind.units)}."
+        return None, hint if Fraction(digits) else ""
     number = Fraction(digits) * factor
     return (number, "") if abs(number) < LARGEST else (None, " That is too large to be meant.")
 
 
-def _closest_unit(unit: str | None, kind: Dimension) -> str:
-    name = (unit or "").lower()
-    if name.endswith("bps"):
-        return next((rate for rate in kind.units if rate.endswith("b/s") and rate[0].lower() == name[0]), "GB/s")
-    folded = {known.lower(): known for known in reversed(list(kind.units))}
-    return folded.get(name) or folded.get(f"{name}ib", kind.example_unit)  # 64K is meant as nccl-tests takes it
+def closest_unit(unit: str, known: Iterable[str]) -> str:
+    """Return the unit that differs in upper and lower case alone, or in `ps` for `/s` or `K` for `KiB`; "" for none."""
+    for byte in ("\0", "b"):  # a small b is a bit, where there are bits
+        folded = {name.replace("B", byte).lower(): name for name in reversed(list(known))}
+        for written in (unit, re.sub(r"ps$", "/s", unit), f"{unit}iB"):  # 64K is meant as nccl-tests takes it
+            if near := folded.get(written.replace("B", byte).lower()):
+                return near
+    return ""
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

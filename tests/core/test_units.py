@@ -60,6 +60,9 @@ def test_a_quantity_is_read_in_its_own_unit(text: object, dimension: str, value:
     [
         ("12 ns", "bandwidth", True, "must be a positive bandwidth, not '12 ns'. Did you mean '12 GB/s'?"),
         ("12 gbps", "bandwidth", True, "must be a positive bandwidth, not '12 gbps'. Did you mean '12 Gb/s'?"),
+        ("12 Gbps", "bandwidth", True, "must be a positive bandwidth, not '12 Gbps'. Did you mean '12 Gb/s'?"),
+        ("12 GBps", "bandwidth", True, "must be a positive bandwidth, not '12 GBps'. Did you mean '12 GB/s'?"),
+        ("12 usec", "time", False, "must be a time, not '12 usec'. Its units are ps, ns, us, ms, s, µs, μs."),
         (12, "time", False, "must be a time, not 12. Did you mean '12 ns'?"),
         ("12", "size", True, "must be a positive size, not '12'. Did you mean '12 B'?"),
         ("1,048,576", "size", True, "must be a positive size, not '1,048,576'. Did you mean '1048576 B'?"),

@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from kernbench_core.params import closest
-from kernbench_core.units import DIMENSIONS
+from kernbench_core.units import DIMENSIONS, closest_unit
 
 Known: TypeAlias = bool | int | float | str
 _KINDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -78,8 +77,7 @@ def mistaken_unit(text: str) -> str:
     for match in _SLIP.finditer(text):
         unit = match["unit"]
         if unit is not None and unit not in _KINDS and unit not in _WORDS:
-            folded = {known.lower(): known for known in reversed(list(_KINDS))}
-            near = folded.get(unit.lower()) or folded.get(re.sub(r"ps$", "/s", unit.lower())) or closest(unit, _KINDS)
+            near = closest_unit(unit, _KINDS)
             hint = f" Did you mean '{match['number']} {near}'?" if near else " Units are as those of a configuration."
             return f"{unit!r} behind {match['number']} must be a unit, and there is none of this name.{hint}"
     return ""

@@ -158,7 +158,7 @@ ONLY = "write arithmetic, comparisons, and, or, not."
          "correct the units."),
         ("link < 400 GBps",
          ": 'GBps' behind 400 must be a unit, and there is none of this name. Did you mean '400 GB/s'?"),
-        ("link < 4 gb/S", ": 'gb/S' behind 4 must be a unit, and there is none of this name. Did you mean '4 GB/s'?"),
+        ("link < 4 gb/S", ": 'gb/S' behind 4 must be a unit, and there is none of this name. Did you mean '4 Gb/s'?"),
         ("3 foo",
          ": 'foo' behind 3 must be a unit, and there is none of this name. Units are as those of a configuration."),
         ("rows = 3",
