@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 import pytest
 
@@ -234,7 +235,7 @@ def test_what_a_plugin_prints_is_no_result(
     """It goes to stderr, so that --json stays one object; so does what is not Python's, as of a program it starts."""
 
     class Chatty:
-        name, version = "chatty", "1.0"
+        metadata: ClassVar = {"Name": "chatty", "Version": "1.0"}
 
     (tmp_path / "chatty_plugin.py").write_text(f"kernbench_api = 1\n{prints}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
